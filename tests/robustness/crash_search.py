@@ -140,11 +140,10 @@ async def check_power_cuts(
     first: int = 0,
     every: int = 1,
     samples: int = 2,
-    may_refuse: bool = False,
 ) -> Outcome:
     """Cuts the power before steps of a recording, in every way; raises `Violation`.
 
-    Nothing may be refused, unless `may_refuse`: a disk that only loses what was not synced damages nothing.
+    Nothing may be refused: a disk that only loses what was not synced damages nothing.
     """
     outcome = Outcome()
     image = DiskImage()
@@ -154,12 +153,7 @@ async def check_power_cuts(
             for crash in CRASHES:
                 for _ in range(samples if crash in {"prefix", "subset"} else 1):
                     outcome.images += 1
-                    try:
-                        await check_crash(recording, position, image.power_cut(crash, dice), folder, crash)
-                    except Violation as error:
-                        if not may_refuse or not isinstance(error.__cause__, ConfigError):
-                            raise
-                        outcome.refusals.append(str(error))
+                    await check_crash(recording, position, image.power_cut(crash, dice), folder, crash)
         image.apply(step)
     return outcome
 

@@ -4,6 +4,7 @@ Its connection is one of apsw with the few methods of `sqlite3.Connection` that 
 SQLite (the mark, and the zeros that allocate the log) is recorded, too.
 """
 
+import errno
 import io
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ import apsw
 import pytest
 
 from levelset.storage import group_commit, revision_mark, sqlite, sqlite_file, sqlite_wal
-from tests.robustness.simulated_disk import SimulatedDisk
+from tests.robustness.simulated_disk import Fault, SimulatedDisk
 
 __all__ = ["SimulatedConnection", "another_boot", "on_disk", "short_log"]
 
@@ -41,6 +42,9 @@ class SimulatedConnection:
 
     def create_function(self, name: str, arguments: int, function: Callable[..., Any], **_: object) -> None:
         self._connection.create_scalar_function(name, function, arguments)
+
+    def setconfig(self, option: int, value: bool, /) -> None:
+        self._connection.config(option, int(value))
 
     def close(self) -> None:
         with suppress(apsw.Error):  # the errors of the last checkpoint, which sqlite3 does not report, either
@@ -75,6 +79,8 @@ def on_disk(disk: SimulatedDisk) -> Iterator[None]:
         patch.setattr(sqlite, "RevisionMark", _recording_mark(disk))
         patch.setattr(sqlite, "WriterThread", _WriterWithoutThread)
         patch.setattr(sqlite_wal, "_fill", lambda file, missing: _fill(disk, file, missing))
+        for module in (sqlite_file, sqlite_wal):
+            patch.setattr(module, "write_again", lambda log: _write_again(disk, log))
         # Which thread writes depends on the duration of commits: here none takes any time.
         patch.setattr(sqlite, "time", SimpleNamespace(perf_counter=lambda: 0.0))
         yield
@@ -141,3 +147,19 @@ class _WriterWithoutThread(group_commit.WriterThread):
 
     def stop(self, report: Callable[[BaseException | None], None]) -> None:
         report(self.run_here(lambda connection: connection.close()))
+
+
+def _write_again(disk: SimulatedDisk, log: Path) -> None:
+    """Writes the log again, as `sqlite_file` does, with the faults of the disk."""
+    content = log.read_bytes()
+    _strike(disk.faults("write", "-wal"))
+    disk.add("write", log, 0, content)
+    fault = disk.faults("sync", "-wal")
+    if fault != "lost":
+        disk.add("sync" if fault is None else "failed sync", log)
+    _strike(fault)
+
+
+def _strike(fault: Fault | None) -> None:
+    if fault is not None and fault != "lost":
+        raise OSError(errno.ENOSPC if fault == "full" else errno.EIO, "injected")

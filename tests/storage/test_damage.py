@@ -3,6 +3,7 @@
 # ruff: noqa: ASYNC240 - these tests damage files between two servers
 
 import asyncio
+import errno
 import os
 import random
 import shutil
@@ -277,6 +278,28 @@ async def test_after_a_failed_sync_nothing_is_acknowledged_until_the_file_is_ope
                 await write
         assert storage.write_problem is not None
     assert await values(path) == {"/a": b"1"}
+
+
+async def test_a_disk_that_fails_while_a_file_is_opened_after_a_crash_is_named_and_the_next_attempt_works(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = tmp_path / "killed" / "data.db"
+    killed.parent.mkdir()
+    async with await SqliteStorage.open(path, durability="full") as storage:
+        await storage.put("/a", b"1", expected=0)
+        for ending in ("", "-wal", "-revision"):
+            shutil.copy(f"{path}{ending}", f"{killed}{ending}")
+    before = {one.name: one.read_bytes() for one in killed.parent.iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr("levelset.storage.sqlite_wal.os.fsync", _failing_fsync)
+        with pytest.raises(ConfigError, match=r"its log data\.db-wal cannot be written.*nothing acknowledged is lost"):
+            await SqliteStorage.open(killed, durability="full")
+    assert before.items() <= {one.name: one.read_bytes() for one in killed.parent.iterdir()}.items()
+    assert await values(killed) == {"/a": b"1"}
+
+
+def _failing_fsync(_: int) -> None:
+    raise OSError(errno.EIO, "Input/output error")
 
 
 async def test_a_file_that_was_opened_on_a_full_disk_takes_writes_as_soon_as_there_is_space(

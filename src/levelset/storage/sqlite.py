@@ -24,7 +24,15 @@ from levelset.storage.history import Limits
 from levelset.storage.interface import Change, Conditions, DamagedValue, FutureRevision, Item, Mismatch
 from levelset.storage.mvcc import MvccReads, plan_conditions, plan_write
 from levelset.storage.revision_mark import RevisionMark
-from levelset.storage.sqlite_file import Contents, Durability, discard_row, mark_path, open_file, write_group
+from levelset.storage.sqlite_file import (
+    Contents,
+    Durability,
+    discard_row,
+    mark_path,
+    open_file,
+    prepare_close,
+    write_group,
+)
 from levelset.storage.sqlite_wal import CommitPath, WriteAheadLog
 
 __all__ = ["Durability", "SqliteStorage"]
@@ -197,6 +205,8 @@ class SqliteStorage(MvccReads):
         if self._stopped is None:
             self._stopped = asyncio.get_running_loop().create_future()
             self._writer.submit(lambda _: self._reserve.remove(), lambda _: None)
+            if self._failure is not None or self._log.is_suspect:
+                self._writer.submit(partial(prepare_close, self.path), lambda _: None)
             self._writer.stop(self._reporter(lambda _: _resolve(self._stopped)))
         await asyncio.shield(self._stopped)
         self._mark.close()

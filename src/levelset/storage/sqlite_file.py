@@ -6,6 +6,7 @@ checksum. A row of `items` that does not have the right one is a damaged object:
 everything else remains usable. A damaged row of `changes` costs the history: clients that watch list again.
 """
 
+import errno
 import os
 import sqlite3
 import stat
@@ -21,6 +22,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from levelset.errors import ConfigError
 from levelset.storage.interface import Change, Item
 from levelset.storage.revision_mark import Mark, boot_id, read_mark
+from levelset.storage.sqlite_wal import write_again
 
 __all__ = [
     "Contents",
@@ -29,6 +31,7 @@ __all__ = [
     "discard_row",
     "mark_path",
     "open_file",
+    "prepare_close",
     "read_contents",
     "read_head",
     "read_rows",
@@ -63,10 +66,14 @@ _DIGESTS: Final = 2**64
 # The rows of a group go into few statements: after each one the thread has to win the interpreter lock back, which
 # can take milliseconds while the event loop is busy. 64 rows of eight columns are below every SQLite's limits.
 _ROWS: Final = 64
+_NO_CHECKPOINT_ON_CLOSE: Final = 1006  # SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, which Python 3.11 does not have
+# Deletions must be possible on a full disk, and SQLite's message about the permissions is better.
+_LEFT_TO_SQLITE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
 _ADVICE: Final = {
     "SQLITE_BUSY": "is in use by another process; stop that one, or choose another file",
     "SQLITE_CANTOPEN": "cannot be opened; check that its directory exists and that you may write there",
     "SQLITE_FULL": "cannot be written, because the disk is full; free some space",
+    "SQLITE_IOERR": "cannot be read or written, because the disk fails: check it, then start again",
     "SQLITE_NOTADB": "is not a levelset data file; it was left as it is, choose another path",
     "SQLITE_READONLY": "may not be written; change its permissions, or choose another path",
 }
@@ -102,6 +109,7 @@ def open_file(path: Path, durability: Durability) -> tuple[sqlite3.Connection, C
         path = _private_file(path)
         mark = read_mark(mark_path(path))
         lost = _check_log(path, mark)
+        _make_log_durable(path)
         connection = _connect(path)
         _check_version(path, connection)
         _configure(connection, durability)
@@ -226,6 +234,45 @@ def _check_log(path: Path, mark: Mark | None) -> int:
         f" it ends at {head}; {where}. Restore a copy, or continue without them:"
         f" levelset storage repair --accept-loss {path}"
     )
+
+
+def _make_log_durable(path: Path) -> None:
+    """Writes the log that a process left behind once more, and syncs it, before anything is copied out of it.
+
+    After a sync that failed, in that process or in an earlier attempt to open, the operating system takes the pages for
+    written: SQLite's own sync would then succeed without writing them, and a loss of power in the middle of copying
+    them into the file would leave parts of commits there. The bytes do not change, so that nothing can be torn.
+    Raises ConfigError if the disk does not take them; the next attempt begins again.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if not path.stat().st_size or not log.exists() or not log.stat().st_size:
+        return
+    # The connection is open meanwhile: no other process can open the file for writing.
+    with closing(connect_read_only(path)) as connection:
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        try:
+            write_again(log)
+        except OSError as error:
+            if error.errno in _LEFT_TO_SQLITE:
+                return
+            raise ConfigError(
+                f"{path} was not opened: its log {log.name} cannot be written to the disk ({error.strerror or error})."
+                " Nothing was changed, and nothing acknowledged is lost: check the disk, then start again."
+            ) from error
+
+
+def prepare_close(path: Path, connection: sqlite3.Connection) -> None:
+    """Prepares closing a connection after an I/O error: SQLite copies the log into the file then.
+
+    The log is made durable first, as when a file is opened; if that fails, it stays as it is (from Python 3.12 on).
+    """
+    try:
+        write_again(path.with_name(f"{path.name}-wal"))
+    except OSError:
+        configure: Callable[[int, bool], None] | None = getattr(connection, "setconfig", None)
+        if configure is not None:
+            configure(_NO_CHECKPOINT_ON_CLOSE, True)
 
 
 def _check_items(contents: Contents, mark: Mark) -> None:

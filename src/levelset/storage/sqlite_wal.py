@@ -17,9 +17,10 @@ from typing import NamedTuple
 from levelset.storage.disk_reserve import DiskReserve
 from levelset.storage.interface import Change
 
-__all__ = ["CommitPath", "WriteAheadLog"]
+__all__ = ["CommitPath", "WriteAheadLog", "write_again"]
 
 _PAGE = 4096
+_BLOCK = 1024 * 1024
 _FRAME = _PAGE + 24
 # What a commit writes apart from values: the last pages of both tables and of the index, and at times their parents.
 _PAGES_PER_COMMIT = 4
@@ -76,6 +77,7 @@ class WriteAheadLog:
     """
 
     __slots__ = (
+        "is_suspect",
         *("_detour", "_detours", "_found", "_limit", "_longest", "_pages", "_path", "_policy", "_quick", "_reserve"),
         "_trial",
     )
@@ -94,6 +96,8 @@ class WriteAheadLog:
         # The length found on disk, added after the first commit.
         self._found = self._measure()
         self._detours = self._detour = 0
+        self.is_suspect = False
+        """Whether a checkpoint has failed, so that parts of the log may be in the memory of the system only."""
         self._quick = 0  # in a row
         self._trial = self._policy.trial
 
@@ -128,9 +132,8 @@ class WriteAheadLog:
         self._lengthen(changes)
         if self._pages < self._limit or self._raise_limit():
             return
-        # The log is durable; if the disk is full now, a later checkpoint may succeed.
-        with suppress(sqlite3.Error):
-            connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+        # If the disk is full now, a later checkpoint may succeed.
+        if self._checkpoint(connection, "RESTART"):
             self._pages = 0
 
     def reserve_bytes(self) -> int:
@@ -139,10 +142,27 @@ class WriteAheadLog:
 
     def empty(self, connection: sqlite3.Connection) -> None:
         """Copies the log into the file, and gives its space back; as far as the disk allows."""
-        with suppress(sqlite3.Error):
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if self._checkpoint(connection, "TRUNCATE"):
             self._pages = 0
             self._limit = min(_FIRST_LIMIT, self._longest)
+
+    def _checkpoint(self, connection: sqlite3.Connection, mode: str) -> bool:
+        """Copies the log into the file; returns whether it could.
+
+        The sync of a log may fail; the operating system takes its pages for written then, so that the next one succeeds
+        and proves nothing: it is written again first.
+        """
+        try:
+            if self.is_suspect:
+                write_again(self._path)
+            self.is_suspect = False
+            connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+        except OSError:
+            return False
+        except sqlite3.Error as error:
+            self.is_suspect = getattr(error, "sqlite_errorname", "") != "SQLITE_FULL"
+            return False
+        return True
 
     def _raise_limit(self) -> bool:
         """Lets the log grow, if the reserve can."""
@@ -187,3 +207,15 @@ def _fill(file: io.FileIO, missing: int) -> None:
 def _weight(change: Change) -> int:
     before, after = change.before, change.after
     return (0 if before is None else len(before.value)) + (0 if after is None else len(after.value))
+
+
+def write_again(log: Path) -> None:
+    """Writes the same bytes to a log that nothing else writes, and syncs it; raises OSError.
+
+    After a sync that failed, only what is written again is written at all.
+    """
+    with log.open("r+b", buffering=0) as file:
+        position = 0
+        while block := os.pread(file.fileno(), _BLOCK, position):
+            position += os.pwrite(file.fileno(), block, position)
+        os.fsync(file.fileno())
