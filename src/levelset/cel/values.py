@@ -291,11 +291,15 @@ _UNITS = {
 }
 _LONG = {"d": 86400 * _SECOND, "w": 7 * 86400 * _SECOND}
 _MAX = 2**63 - 1
+_CACHED_LENGTH = 100  # longer texts, which objects may have, are not cached
 
 
-@lru_cache(1024)
 def parse_timestamp(text: str) -> Timestamp:
     """Parses an RFC 3339 time; raises EvaluationError."""
+    return _cached_timestamp(text) if len(text) <= _CACHED_LENGTH else _parse_timestamp(text)
+
+
+def _parse_timestamp(text: str) -> Timestamp:
     match = _TIME.fullmatch(text)
     if match is None:
         raise EvaluationError(f"type conversion error from 'string' to 'google.protobuf.Timestamp': {text[:80]!r}")
@@ -313,6 +317,9 @@ def parse_timestamp(text: str) -> Timestamp:
     return found
 
 
+_cached_timestamp = lru_cache(1024)(_parse_timestamp)
+
+
 def parse_date(text: str) -> int:
     """Nanoseconds since 1970 at the start of a day; raises EvaluationError."""
     match = _DATE.fullmatch(text)
@@ -325,9 +332,12 @@ def parse_date(text: str) -> int:
     return (day - _EPOCH.date()).days * 86400 * _SECOND
 
 
-@lru_cache(1024)
 def parse_duration(text: str, *, days: bool = False) -> int:
     """Nanoseconds of a duration in Go's syntax, with `days` also in days and weeks; raises EvaluationError."""
+    return _cached_duration(text, days) if len(text) <= _CACHED_LENGTH else _parse_duration(text, days)
+
+
+def _parse_duration(text: str, days: bool) -> int:
     body = text[1:] if text[:1] in ("+", "-") else text
     total, at = 0, 0
     if body != "0":
@@ -340,6 +350,9 @@ def parse_duration(text: str, *, days: bool = False) -> int:
     if total > _MAX:
         raise EvaluationError(f"invalid duration: {text[:80]!r} is out of range")
     return -total if text.startswith("-") else total
+
+
+_cached_duration = lru_cache(1024)(_parse_duration)
 
 
 def _part(match: re.Match[str]) -> int:

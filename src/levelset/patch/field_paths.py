@@ -152,7 +152,8 @@ def ordered(elements: Iterable[str]) -> list[str]:
     plain = sorted(elements)
     if len(plain) < 2 or plain[-1] < "g":  # only fields, which sort as strings
         return plain
-    return sorted(plain, key=_sort_key)
+    is_short = max(map(len, plain), default=0) <= _CACHED_LENGTH
+    return sorted(plain, key=_sort_key if is_short else _sort_key.__wrapped__)
 
 
 def show(steps: Path) -> str:

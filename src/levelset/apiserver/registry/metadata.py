@@ -45,6 +45,7 @@ GENERATED_LENGTH: Final = 5
 MAX_GENERATED_BASE: Final = 58
 
 # Fields of a new object that clients cannot set; selfLink is not used any more.
+_MAX_LABEL_KEY: Final = 253 + 1 + 63
 _SET_BY_SERVER: Final = frozenset(
     {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"}
 )
@@ -391,8 +392,13 @@ _CHECKS: Final[tuple[tuple[str, Callable[[Any], list[Cause]]], ...]] = (
 _CHECKED: Final = frozenset(word for word, _ in _CHECKS)
 
 
-@lru_cache(maxsize=2048)
 def _key_problems(key: str) -> tuple[str, ...]:
+    # A cache of long keys, of refused requests even, would be the memory of whoever sends them.
+    return _cached_key_problems(key) if len(key) <= _MAX_LABEL_KEY else tuple(check_label_key(key))
+
+
+@lru_cache(maxsize=2048)
+def _cached_key_problems(key: str) -> tuple[str, ...]:
     return tuple(check_label_key(key))
 
 

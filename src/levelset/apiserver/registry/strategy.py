@@ -10,7 +10,6 @@ validation, and field ownership (`metadata.managedFields`). Trees are modified i
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -31,6 +30,7 @@ from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import ApiError, BadPatch, Cause
+from levelset.objects import encode_tree
 from levelset.objects.json_tree import is_list, is_map
 from levelset.patch.field_paths import list_elements, path
 from levelset.patch.field_sets import EMPTY, FieldSet, Node, in_order, print_fields
@@ -72,6 +72,11 @@ _EMPTY_IS_ABSENT: Final = ("data", "binaryData", "stringData", "subjects", "secr
 # the tuple of its names. A list with keyed items is a pair: its elements, and their outlines (None for scalars).
 _Outline = tuple[Any, ...]
 _CONTAINERS: Final = frozenset({dict, list})
+_UNKNOWN: Final[Any] = object()
+_known: Final[dict[_Outline, dict[str, Any] | None]] = {}
+"""The fields of outlines: objects of one kind have few different ones."""
+_MAX_KNOWN: Final = 4096
+_KNOWN_BYTES: Final = 8 * 1024
 
 
 class PreparedUpdate(msgspec.Struct, frozen=True, gc=False):
@@ -464,12 +469,20 @@ def _item_outline(item: Any, shape: Shape) -> _Outline | None:
     return None
 
 
-@lru_cache(maxsize=4096)
 def _owned(outline: _Outline) -> dict[str, Any] | None:
+    """The fields of an outline, as managedFields have them; cached, unless they are many or long."""
+    found = _known.get(outline, _UNKNOWN)
+    if found is not _UNKNOWN:
+        return found
     node = _node(outline)
     del node["."]
     fields = FieldSet(node) - NEVER_TRACKED
-    return cast("dict[str, Any]", print_fields(fields)) if fields else None
+    found = cast("dict[str, Any]", print_fields(fields)) if fields else None
+    if len(encode_tree(found)) <= _KNOWN_BYTES:
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        _known[outline] = found
+    return found
 
 
 def _node(outline: _Outline) -> Node:

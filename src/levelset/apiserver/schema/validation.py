@@ -15,6 +15,7 @@ whole.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from levelset.apiserver.schema import field_errors, numbers
 from levelset.apiserver.schema.embedded_metadata import METADATA, check_identity
@@ -225,6 +226,7 @@ def has_type(node: Node, value: Tree) -> bool:
 
 _LOAD_STEPS = 10_000  # of the patterns of one stored object, which a list may read by the thousand
 _FIRST_LOAD_STEPS = 100_000  # of the first one, for which the schema is compiled
+_LARGE_SCHEMA = 64 * 1024  # bytes
 _SMALL = 150  # nodes of a schema that is compiled in milliseconds
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 TYPE = "FieldValueTypeInvalid"
@@ -402,10 +404,15 @@ def compile_schema(schema: Tree, *, definitions: Definitions | None = None, reso
         written = encode_tree(schema)
     except LevelsetError:  # a tree that cannot arrive over the wire
         return Compiled(read_schema(schema), Definitions(), resource=resource is not False)
-    return _shared(written, is_resource=resource is not False)
+    cache = _shared if len(written) <= _LARGE_SCHEMA else _shared_large
+    return cache(written, is_resource=resource is not False)
 
 
-@lru_cache(maxsize=256)  # the servers of one process, such as those of its tests, share the same definitions
-def _shared(schema: bytes, *, is_resource: bool) -> Compiled:
+def _read(schema: bytes, *, is_resource: bool) -> Compiled:
     node = read_schema(decode_tree(schema))
     return Compiled(node, Definitions(), resource=is_resource, has_patterns=b'"pattern"' in schema)
+
+
+# The servers of one process, such as those of its tests, share the same definitions.
+_shared: Final = lru_cache(maxsize=256)(_read)
+_shared_large: Final = lru_cache(maxsize=8)(_read)

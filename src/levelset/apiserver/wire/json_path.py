@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from levelset.errors import BadPointer
 from levelset.objects.json_tree import is_list, is_map
@@ -57,12 +57,19 @@ class JsonPath:
         return values
 
 
-@lru_cache(maxsize=4096)
 def parse_path(text: str) -> JsonPath:
     """Parses a path, with or without braces around it; raises BadPointer with the position."""
     if not isinstance(text, str):
         raise BadPointer(f"a JSONPath must be a string, not {type(text).__name__}")
+    return _cached_path(text) if len(text) <= _CACHED_LENGTH else _parse_path(text)
+
+
+def _parse_path(text: str) -> JsonPath:
     return _Parser(text[1:-1] if text.startswith("{") and text.endswith("}") else text).parse(text)
+
+
+_CACHED_LENGTH: Final = 500
+_cached_path: Final = lru_cache(maxsize=4096)(_parse_path)
 
 
 _NAME = re.compile(r"(?:\\.|[^\\ \t\r\n.,\[\]$@{}])*", re.DOTALL)

@@ -22,6 +22,7 @@ REQUIRED_KEYS = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
 _EMPTY: Object = {}
+_MAX_KEY = 253
 _KEY = re.compile(r"(?!\.$|\.\.)[-._a-zA-Z0-9]{1,253}")
 
 
@@ -37,7 +38,7 @@ def set_secret_defaults(tree: Object) -> None:
 def check_config_map(new: Object, old: Object | None) -> list[Cause]:
     """Validates a ConfigMap: its keys, its total size, and that an immutable one does not change."""
     data = new.get("data") or _EMPTY  # a map of texts, by the schema
-    causes = [] if all(map(_is_key, data)) else _check_keys("data", data)
+    causes = _check_keys("data", data)
     size = sum(map(len, data.values()))
     # UTF-8 takes up to four bytes per character: only above this bound the exact size is needed.
     if size * 4 > MAX_DATA_BYTES:
@@ -68,7 +69,7 @@ def check_secret(new: Object, old: Object | None) -> list[Cause]:
 
 
 def _check_keys(field: str, data: Object) -> list[Cause]:
-    if all(map(_is_key, data)):
+    if max(map(len, data), default=0) <= _MAX_KEY and all(map(_is_key, data)):
         return []
     bad = [key for key in data if not _KEY.fullmatch(key)]
     rule = "a valid key consists of at most 253 alphanumeric characters, '-', '_' or '.', and is neither '.' nor '..*'"
