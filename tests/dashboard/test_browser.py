@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,23 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from levelset.client import Client
+from levelset import Context, Controller
+from levelset.apiserver import ApiServer
+from levelset.apiserver.verbs.subresources.pod_logs import LogRequest
+from levelset.client import Client, MergePatch
+from levelset.dashboard import dashboard
 from levelset.http import Request, Response, Server
+from levelset.kinds.core_v1 import ConfigMap
+from levelset.objects import Unstructured
+from levelset.objects.ref import GroupVersionKind, Ref
+from levelset.runtime.manager import Manager
+from levelset.runtime.manager.system import open_parts
 from tests.dashboard.fixtures import open_client, tree
 from tests.dashboard.test_app_serving import whole
 
 pytestmark = pytest.mark.browser
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+NAME = "<img src=x onerror=document.title='pwned'>"
 ATTACK = "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>"
 
 
@@ -141,6 +151,80 @@ async def test_texts_of_objects_run_no_script(tmp_path: Path) -> None:
             page = await browser.show(url + place, "&lt;img src=x")
             assert "<img" not in page.partition("<script>")[0]
             assert "<title>pwned" not in page
+
+
+def is_harmless(page: str) -> bool:
+    """Whether neither an element nor a title of the attack is in the page; its own script aside."""
+    return "<img" not in page.partition("<script>")[0] + page.rpartition("</script>")[2] and "<title>pwned" not in page
+
+
+async def test_names_that_a_server_allows_run_no_script(tmp_path: Path) -> None:
+    async with served() as (url, client), open_browser(tmp_path) as browser:
+        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": NAME}}
+        await client.create(Unstructured({**role, "rules": []}))
+        owner = {"apiVersion": "example.dev/v1", "kind": NAME, "name": NAME, "uid": "u1"}
+        await client.create(tree("v1", "ConfigMap", "owned", metadata={"ownerReferences": [owner]}))
+        regarding = {"apiVersion": NAME, "kind": NAME, "name": NAME, "namespace": "default"}
+        await client.create(tree("v1", "Event", "e.1", involvedObject=regarding, reason=NAME, message=NAME, type=NAME))
+        roles = quote("rbac.authorization.k8s.io/v1/ClusterRole", safe="")
+        config_maps = quote("v1/ConfigMap", safe="")
+        name = quote(NAME, safe="")
+        shown = [f"#/kind/{roles}", f"#/object/{roles}//{name}", f"#/kind/{config_maps}"]
+        shown += [f"#/object/{config_maps}/default/owned", "#/events", "#/"]
+        for place in shown:
+            assert is_harmless(await browser.show(url + place, "&lt;img src=x")), place
+        for place in (f"#/kind/{name}", f"#/object/{name}/{name}/{name}"):  # what a link may contain
+            assert is_harmless(await browser.show(url + place, "error-box")), place
+
+
+async def test_errors_conditions_and_lines_of_logs_in_them_run_no_script(tmp_path: Path) -> None:
+    async def reconcile(one: ConfigMap, ctx: Context) -> None:
+        raise RuntimeError(f"the program ended with: {ATTACK}")  # the last line of its log
+
+    if not BROWSER:
+        pytest.skip("Chromium is not on PATH; install it (Debian: chromium)")
+    async with open_client() as client, open_parts(dashboard()) as parts, Manager(client) as manager:
+        assert parts.setup is not None
+        parts.setup(manager)
+        manager.add(Controller(ConfigMap, reconcile, name="hostile", namespace="default"))
+        await client.create(tree("v1", "ConfigMap", "broken"))
+        condition = dict.fromkeys(("type", "status", "reason", "message", "lastTransitionTime"), ATTACK)
+        website = tree("example.dev/v1", "Website", "blog")
+        await client.create(website)
+        status = {"phase": ATTACK, "state": ATTACK, "conditions": [condition], "log": [ATTACK]}
+        blog: Ref[Any] = Ref(GroupVersionKind("example.dev", "v1", "Website"), "blog", "default")
+        await client.patch(blog, MergePatch({"status": status}), subresource="status")
+        async with open_browser(tmp_path) as browser:
+            url = parts.urls["dashboard"]
+            config_maps, websites = quote("v1/ConfigMap", safe=""), quote("example.dev/v1/Website", safe="")
+            objects = [f"#/object/{config_maps}/default/broken", f"#/object/{websites}/default/blog"]
+            for place in ("#/", f"#/kind/{websites}", *objects):
+                assert is_harmless(await browser.show(url + place, "&lt;img src=x")), place
+
+
+async def test_lines_of_a_log_are_text_in_a_browser(tmp_path: Path) -> None:
+    async def lines(_: LogRequest) -> AsyncIterator[bytes]:
+        async def read() -> AsyncIterator[bytes]:
+            yield f"<!doctype html><html><body>{ATTACK}</body></html>\n".encode()
+
+        return read()
+
+    if not BROWSER:
+        pytest.skip("Chromium is not on PATH; install it (Debian: chromium)")
+    server = ApiServer(tls=False)
+    server.serve_logs("", "ConfigMap", lines)
+    await server.start(listen=False)
+
+    async def as_owner(request: Request) -> Response:
+        request_ = Request("GET", request.path, request.query, request.headers, b"", server.owner)
+        found = server.handle(request_)
+        return found if isinstance(found, Response) else await found
+
+    async with await Client.connect(server) as client, Server(as_owner) as front, open_browser(tmp_path) as browser:
+        await client.create(tree("v1", "ConfigMap", "noisy"))
+        path = "/api/v1/namespaces/default/configmaps/noisy/log"
+        assert is_harmless(await browser.show(front.url + path, "&lt;!doctype html"))
+    await server.stop()
 
 
 async def test_another_site_can_neither_frame_nor_read_nor_write(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from levelset.apiserver import app, audit_log, server
+from levelset.apiserver import app, audit_log, routes, server
 from levelset.apiserver.authz import access_reviews, escalation
 from levelset.apiserver.expressions import match_conditions
 from levelset.apiserver.registry import storage_codec
@@ -103,7 +103,9 @@ def bounds_of_objects() -> dict[str, str]:
         "an object in the store": mib(commit.MAX_OBJECT_BYTES),
         "nesting of objects": f"{storage_codec._MAX_DEPTH} levels",
         "values in a body of YAML, and in what its aliases stand for": values,
-        "values in a body of JSON": number(large_bodies.MAX_JSON_VALUES),
+        "values in a body of JSON or protobuf": number(large_bodies.MAX_JSON_VALUES),
+        f"values in a Service of more than {kib(step_limits.LARGE_OBJECT)}": number(large_bodies.MAX_LOOP_VALUES),
+        "warnings of one response, each": f"{routes._MAX_WARNINGS}, {routes._MAX_WARNING} characters",
         "errors of one object that are listed one by one": f"{status_errors.MAX_CAUSES}",
         "steps of one expression, of a policy for one write, of all its conditions": f"{costs[0]}, {costs[1]} "
         f"and {costs[2]} million",

@@ -17,6 +17,13 @@ async def test_a_loss_of_power_at_some_writes_is_survived(folders, durability):
     assert outcome.images > 40
 
 
+async def test_a_loss_of_power_while_a_file_is_made_is_survived(folders):
+    recording = await record(folders(), 0, "full", writers=1, writes=1)
+    del recording.steps[16:]
+    outcome = await check_power_cuts(recording, folders(), random.Random(0), samples=6)
+    assert outcome.images > 100
+
+
 async def test_a_run_on_the_simulated_disk_is_the_same_each_time(folders):
     one, other = [await record(folders(), 3, "full", writes=4) for _ in range(2)]
     assert [step[:3] for step in one.steps] == [step[:3] for step in other.steps]

@@ -29,8 +29,9 @@ from levelset.apiserver.verbs.response_format import JSON_HEADERS, ListBody
 from levelset.apiserver.wire.large_bodies import (
     LARGE_YAML_BYTES,
     MAX_JSON_VALUES,
-    YamlBodyConverter,
+    BodyConverter,
     has_too_many_values,
+    is_large_protobuf,
     is_large_yaml,
 )
 from levelset.apiserver.wire.negotiation import media_type
@@ -83,7 +84,7 @@ class App:
         """The limits per user; None without RBAC, when all authenticated users are masters."""
         self.audit_log: AuditLog | None = None
         """The audit log of all requests; None if there is none."""
-        self._yaml_converter = YamlBodyConverter()
+        self._converter = BodyConverter()
         self._routes = RouteCache()
         state.catalog.listen(lambda _removed, _added: self._routes.clear())
 
@@ -227,12 +228,14 @@ class App:
             _timeout(request)
         if len(request.body) > LARGE_YAML_BYTES:
             if is_large_yaml(request):
-                return self._dispatch_large_yaml(request, user)
+                return self._dispatch_converted(request, user)
             if has_too_many_values(request.body) and media_type(request) != PROTOBUF:
                 raise too_many_values(MAX_JSON_VALUES)
         served = state.catalog.find(path.group, path.version, path.plural) if route is None else route.served
         if served is None:
             return self._missing(path)
+        if not served.custom and is_large_protobuf(request):
+            return self._dispatch_converted(request, user)
         call = Call(state, served, path, request)
         if route is None:
             # The action of a GET of a collection depends on the query: with `watch` it is a watch, otherwise a list.
@@ -241,8 +244,8 @@ class App:
         outcome = (route.action or find_action(call))(call)
         return outcome if served.deprecation is None else _deprecated(outcome, served.deprecation)
 
-    async def _dispatch_large_yaml(self, request: Request, user: User | None) -> Response:
-        outcome = self._dispatch(await self._yaml_converter.convert(request), user)
+    async def _dispatch_converted(self, request: Request, user: User | None) -> Response:
+        outcome = self._dispatch(await self._converter.convert(request), user)
         return outcome if isinstance(outcome, Response) else await outcome
 
     def _authorize(self, request: Request, path: RequestPath, user: User) -> None:

@@ -6,7 +6,7 @@ request to its action; `RouteCache` remembers the result for a method and path, 
 again, or paths that differ only in the name of the object.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -47,6 +47,9 @@ __all__ = ["Action", "Call", "HandlerResult", "Route", "RouteCache", "find_actio
 
 HandlerResult = Response | Awaitable[Response]
 
+_MAX_WARNING: Final = 1024
+_MAX_WARNINGS: Final = 4096
+"""Characters of one warning, and of all of a response."""
 _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -387,13 +390,23 @@ def _write_response(call: Call, chosen: ResponseFormat, options: WriteOptions, w
 
 
 def _with_warnings(response: Response, warnings: list[str]) -> Response:
-    headers = tuple(("Warning", warning_text(text)) for text in dict.fromkeys(warnings))
+    headers = tuple(("Warning", warning_text(text)) for text in _first_warnings(dict.fromkeys(warnings)))
     return Response(response.status, response.headers + headers, response.body)
+
+
+def _first_warnings(warnings: Iterable[str]) -> Iterator[str]:
+    """The warnings, or the first of them if they are more than a client takes as headers, as upstream."""
+    size = 0
+    for text in warnings:
+        size += min(len(text), _MAX_WARNING)
+        if size > _MAX_WARNINGS:
+            return
+        yield text
 
 
 def warning_text(text: str) -> str:
     """The value of a Warning header: one line of printable ASCII in quotes."""
-    plain = "".join(one if " " <= one <= "~" else "?" for one in text[:1024])
+    plain = "".join(one if " " <= one <= "~" else "?" for one in text[:_MAX_WARNING])
     return '299 - "' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -427,7 +427,7 @@ _VISITS: Mapping[type, Callable[[_Checker, Any], Type]] = {
 }
 
 
-_PARSERS = {"duration": parse_duration, "timestamp": parse_timestamp}
+_PARSERS: dict[str, Callable[[str], object]] = {"duration": parse_duration, "timestamp": parse_timestamp}
 _PATTERNS = frozenset(("matches", "find", "findAll"))
 
 

@@ -249,8 +249,11 @@ def _make_log_durable(path: Path) -> None:
         return
     # The connection is open meanwhile: no other process can open the file for writing.
     with closing(connect_read_only(path)) as connection:
-        connection.execute("BEGIN")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        try:
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.Error:  # in use, or interrupted while it was made: the connection that writes will say so
+            return
         try:
             write_again(log)
         except OSError as error:

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from levelset.apiserver.server import ApiServer
-from levelset.apiserver.wire.large_bodies import LARGE_YAML_BYTES, YamlBodyConverter, has_too_many_values, is_large_yaml
+from levelset.apiserver.wire.large_bodies import LARGE_YAML_BYTES, BodyConverter, has_too_many_values, is_large_yaml
 from levelset.errors import BadRequest
 from levelset.http import Headers, Request, Response
 from tests.apiserver.support.rbac_server import open_rbac_server
@@ -59,7 +59,7 @@ async def test_large_yaml_gives_the_same_result_as_small_yaml(method: str) -> No
 )
 async def test_invalid_large_yaml_is_rejected(body: bytes, words: str) -> None:
     with pytest.raises(BadRequest, match=words):
-        await YamlBodyConverter(max_nodes=10_000).convert(sent(body))
+        await BodyConverter(max_nodes=10_000).convert(sent(body))
 
 
 async def test_the_body_of_a_forbidden_request_is_not_parsed() -> None:
@@ -71,7 +71,7 @@ async def test_the_body_of_a_forbidden_request_is_not_parsed() -> None:
 
 
 async def test_large_bodies_are_converted_one_at_a_time_while_other_requests_continue() -> None:
-    converter = YamlBodyConverter()
+    converter = BodyConverter()
     tasks = [asyncio.ensure_future(converter.convert(sent(LARGE))) for _ in range(3)]
     turns = 0
     while not all(task.done() for task in tasks):

@@ -6,6 +6,7 @@ kube-controller-manager, an object with only dangling owners is deleted; if an o
 Warning event says so.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from enum import Enum, auto
@@ -41,6 +42,7 @@ _COMPONENT: Final = "garbage-collector-controller"
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 _MAX_REMOVED_OWNERS: Final = 10_000
+_OWNERS_TOGETHER: Final = 100
 _parse_version: Final = lru_cache(maxsize=256)(parse_api_version)  # there are few kinds of owners
 
 
@@ -217,7 +219,9 @@ class GarbageCollector:
         """Deletes an object without solid owners; if it has some, removes the references to the others."""
         states: dict[str, _OwnerState] = {}
         is_solid = True
-        for ref in owner_references(tree):
+        for number, ref in enumerate(owner_references(tree), start=1):
+            if number % _OWNERS_TOGETHER == 0:
+                await asyncio.sleep(0)  # an object may name thousands
             state = states[ref.get("uid", "")] = await self._owner_state(location, ref)
             is_solid = is_solid and state is _OwnerState.SOLID
         if is_solid:  # almost always; hashing enum members for a set would take longer than all of this
@@ -230,7 +234,9 @@ class GarbageCollector:
             absent = {uid for uid, state in states.items() if state is not _OwnerState.SOLID}
             await self._change(location, lambda one: _without_owners(one, absent))
             return
-        for ref in owner_references(tree):
+        for number, ref in enumerate(owner_references(tree), start=1):
+            if number % _OWNERS_TOGETHER == 0:
+                await asyncio.sleep(0)
             if states[ref.get("uid", "")] is _OwnerState.DANGLING and ref.get("uid") not in self._removed_owners:
                 await warn_wrong_namespace(self._state, location, tree, ref)
         await self._delete(location, tree, waiting=_OwnerState.WAITING in found)

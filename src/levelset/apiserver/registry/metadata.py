@@ -393,7 +393,7 @@ _CHECKED: Final = frozenset(word for word, _ in _CHECKS)
 
 
 def _key_problems(key: str) -> tuple[str, ...]:
-    # A cache of long keys, of refused requests even, would be the memory of whoever sends them.
+    # A cache of long keys, of refused requests even, would fill the memory.
     return _cached_key_problems(key) if len(key) <= _MAX_LABEL_KEY else tuple(check_label_key(key))
 
 

@@ -471,7 +471,7 @@ def _item_outline(item: Any, shape: Shape) -> _Outline | None:
 
 def _owned(outline: _Outline) -> dict[str, Any] | None:
     """The fields of an outline, as managedFields have them; cached, unless they are many or long."""
-    found = _known.get(outline, _UNKNOWN)
+    found: dict[str, Any] | None = _known.get(outline, _UNKNOWN)
     if found is not _UNKNOWN:
         return found
     node = _node(outline)

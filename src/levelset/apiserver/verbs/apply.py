@@ -44,15 +44,16 @@ async def apply(
         raise status_errors.invalid_options("PatchOptions", [cause])
     request = _ApplyRequest(state, served, namespace, name, body, options)
     key, expensive = served.key(namespace, name), state.expensive_work
+    is_large, is_limited = options.is_large, options.is_large or served.has_programs
     while True:
         missing = not options.subresource and state.reader.get_nowait(key) is None
         try:
             if missing:
                 decode = request.decode_new
-                tree, decoded = await run_limited(expensive, decode) if served.has_programs else decode()
+                tree, decoded = await run_limited(expensive, decode, is_large=is_large) if is_limited else decode()
                 return await create(state, served, namespace, tree, options, applied=decoded)
             check = request.check_fields
-            await run_limited(expensive, check) if served.has_programs else check()
+            await run_limited(expensive, check, is_large=is_large) if is_limited else check()
             written = await guaranteed_update(state, served, namespace, name, request.change, options=options)
             return scale.as_scale(served, written) if options.subresource == "scale" else written
         except AlreadyExists:

@@ -4,7 +4,7 @@ Reads return at once. What may have to be awaited is the commit, and admission a
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, cast
 
 import msgspec
@@ -19,8 +19,9 @@ from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs import commit, write_admission
 from levelset.apiserver.verbs.commit import WriteResult, can_be_removed
-from levelset.apiserver.verbs.get_and_list import get_item
+from levelset.apiserver.verbs.get_and_list import get_item, read_large
 from levelset.apiserver.wire import status_errors
+from levelset.apiserver.wire.large_bodies import MAX_LOOP_VALUES, has_too_many_values
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.step_limits import (
     LARGE_OBJECT,
@@ -30,7 +31,7 @@ from levelset.apiserver.wire.step_limits import (
 )
 from levelset.objects import encode_tree
 from levelset.patch.managed_fields import same_object
-from levelset.re2.step_budget import StepsExceeded, charge, within
+from levelset.re2.step_budget import StepsExceeded, within
 from levelset.storage import Item, Mismatch
 
 __all__ = ["Change", "WriteResult", "create", "guaranteed_update", "mutate", "update"]
@@ -44,7 +45,7 @@ Change = Callable[[Tree, Item], strategy.PreparedUpdate]
 """Computes an update from the served tree, which it may keep, and from the item, to decode a second tree from."""
 
 
-async def create(
+async def create(  # noqa: PLR0912 - a coroutine of its own for each step would cost every create more than the branch
     state: ServerState,
     served: ServedResource,
     namespace: str | None,
@@ -62,9 +63,11 @@ async def create(
     """
     options = WriteOptions() if options is None else options
     draft = encode_tree(tree) if served.prefix in state.claimers else None
+    is_large = options.is_large and _may_leave_loop(state, served, tree)
+    is_limited = is_large or served.has_programs
     if applied is not None:
         decoded = applied
-    elif served.has_programs:
+    elif is_limited:
         decoded = await _decode_new(state, served, namespace, tree, options)
     else:
         decoded = strategy.decode_new(served, namespace, tree, options)
@@ -75,11 +78,20 @@ async def create(
         guards = _check_active(state, served, namespace, metadata.get("name", ""))
         if "name" not in metadata and "generateName" in metadata:
             metadata["name"] = _unused_name(state, served, namespace, metadata["generateName"])
-        strategy.complete_new(state, served, namespace, tree, decoded, options=options, is_applied=applied is not None)
+        is_applied = applied is not None
+        if is_large:
+            complete = partial(strategy.complete_new, state, served, namespace, tree, decoded)
+            await run_off_loop(state.expensive_work, partial(complete, options=options, is_applied=is_applied))
+        else:
+            strategy.complete_new(state, served, namespace, tree, decoded, options=options, is_applied=is_applied)
         if options.admission is not None:
             await write_admission.admit_create(state, served, tree, decoded.causes, options)
-        elif served.has_programs:
-            await _validate_new(state, served, tree, decoded)
+        elif is_limited:
+            await run_limited(
+                state.expensive_work,
+                lambda: strategy.validate_new(state, served, tree, decoded.causes),
+                is_large=is_large,
+            )
         else:
             strategy.validate_new(state, served, tree, decoded.causes)
         if options.authorizer is not None:
@@ -126,9 +138,9 @@ async def update(
     body = encode_tree(tree)
 
     def replace(old: Tree, item: Item) -> strategy.PreparedUpdate:
-        if len(body) > LARGE_OBJECT:
-            charge(LOOP_STEPS + 1)  # not on the event loop
         new = cast("Tree", msgspec.json.decode(body))
+        if options.is_large:
+            _may_leave_loop(state, served, new)
         _check_version(served, name, new, item)
         _check_uid(served, name, new, old)
         return strategy.prepare_update(state, served, old, new, options)
@@ -154,9 +166,10 @@ async def guaranteed_update(
         item = get_item(state, served, namespace, name)
         if served.converts_by_webhook:
             await conversion_webhook.convert_items(served, [item])
-        old = served_tree(served, item)
-        if served.has_programs:
-            prepared = await _run_change(state, change, old, item, options)
+        is_large = (options.is_large or len(item.value) > LARGE_OBJECT) and _may_leave_loop(state, served)
+        old = await read_large(state, served, item) if is_large else served_tree(served, item)
+        if is_large or served.has_programs:
+            prepared = await _run_change(state, change, old, item, options, is_large=is_large)
         else:
             prepared = change(old, item)
         if options.admission is not None:
@@ -179,13 +192,13 @@ async def _decode_new(
     state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions
 ) -> DecodedObject:
     """Decodes a new object in place; its schema may need a thread, which gets a copy of the tree."""
+    if options.is_large:
+        return await run_off_loop(state.expensive_work, lambda: strategy.decode_new(served, namespace, tree, options))
     if served.custom:
         schema = served.schema()
         if schema is None or not schema.is_expensive:
             return strategy.decode_new(served, namespace, tree, options)
     body, warnings = encode_tree(tree), len(options.warnings)
-    if not served.custom and len(body) > LARGE_OBJECT:
-        return await run_off_loop(state.expensive_work, lambda: strategy.decode_new(served, namespace, tree, options))
     try:
         return within(LOOP_STEPS, lambda: strategy.decode_new(served, namespace, tree, options))
     except StepsExceeded:
@@ -195,15 +208,23 @@ async def _decode_new(
     return await run_off_loop(state.expensive_work, lambda: strategy.decode_new(served, namespace, tree, options))
 
 
-async def _validate_new(state: ServerState, served: ServedResource, tree: Tree, decoded: DecodedObject) -> None:
-    await run_limited(state.expensive_work, lambda: strategy.validate_new(state, served, tree, decoded.causes))
+def _may_leave_loop(state: ServerState, served: ServedResource, tree: Tree | None = None) -> bool:
+    """Whether a thread may prepare objects of this kind: not if its rules allocate something, as those of Services.
+
+    Raises ApiError (413) for a large tree that only the event loop may prepare, if it has many values.
+    """
+    if served.prefix not in state.reservers:
+        return True
+    if tree is not None and has_too_many_values(encode_tree(tree), MAX_LOOP_VALUES):
+        raise status_errors.too_many_values(MAX_LOOP_VALUES)
+    return False
 
 
 async def _run_change(
-    state: ServerState, change: Change, old: Tree, item: Item, options: WriteOptions
+    state: ServerState, change: Change, old: Tree, item: Item, options: WriteOptions, *, is_large: bool
 ) -> strategy.PreparedUpdate:
     warnings = len(options.warnings)
-    if len(item.value) <= LARGE_OBJECT:
+    if not is_large:
         try:
             return within(LOOP_STEPS, lambda: change(old, item))
         except StepsExceeded:

@@ -1,5 +1,6 @@
 """Deletes objects: immediately, or by setting `deletionTimestamp` until their finalizers are removed."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any, Final, cast
 
@@ -13,14 +14,18 @@ from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs import commit, write_admission
 from levelset.apiserver.verbs.commit import can_be_removed
-from levelset.apiserver.verbs.get_and_list import get_item
+from levelset.apiserver.verbs.get_and_list import get_item, read_large
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import DeleteOptions
+from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.errors import NotFound
 from levelset.objects import decode_tree
 from levelset.storage import Item, Mismatch
 
 __all__ = ["DeleteResult", "delete", "delete_collection", "response_body"]
+
+_TOGETHER: Final = 50
+"""Objects of a collection that are deleted without a pause."""
 
 FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 DEFAULT_GRACE_SECONDS: Final = 30
@@ -97,8 +102,11 @@ async def delete_collection(
         await conversion_webhook.convert_items(served, page.items)
     chosen = [item for item in page.items if selection is None or selection.matches(served, item)]
     deleted: list[Tree] = []
-    for item in chosen if not limit else chosen[:limit]:
-        metadata = _metadata(item)
+    for number, item in enumerate(chosen if not limit else chosen[:limit], start=1):
+        if number % _TOGETHER == 0:
+            await asyncio.sleep(0)  # a storage in memory never waits, and others want to be served
+        is_large = len(item.value) > LARGE_OBJECT
+        metadata = (await read_large(state, served, item))["metadata"] if is_large else _metadata(item)
         try:
             found = await delete(state, served, metadata.get("namespace"), metadata["name"], options)
         except NotFound:
@@ -112,9 +120,10 @@ async def _delete_item(
 ) -> DeleteResult:
     if served.converts_by_webhook:
         await conversion_webhook.convert_items(served, [item])
-    old = served_tree(served, item)
+    is_large = len(item.value) > LARGE_OBJECT
+    old = await read_large(state, served, item) if is_large else served_tree(served, item)
     _check_preconditions(served, name, old, options)
-    tree = served_tree(served, item)
+    tree = await read_large(state, served, item) if is_large else served_tree(served, item)
     if _is_already_marked(tree, options):
         return DeleteResult(old, gone=False)
     _mark(state, served, tree, options)

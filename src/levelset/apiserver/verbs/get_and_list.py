@@ -9,6 +9,7 @@ import base64
 import binascii
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from posixpath import normpath
 from typing import Final
 
@@ -17,8 +18,9 @@ import msgspec
 from levelset.apiserver.registry import conversion_webhook
 from levelset.apiserver.registry.conversion import ConversionRequired
 from levelset.apiserver.registry.selectors import Selectors, parse_selectors
+from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
-from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire.status_errors import ExpiredContinueToken, damaged_object, invalid_options, not_found
 from levelset.errors import BadRequest, Cause, Expired
 from levelset.storage import FutureRevision, Item, NowaitReader
@@ -32,6 +34,7 @@ __all__ = [
     "parse_list_options",
     "parse_revision",
     "read_item",
+    "read_large",
     "read_list",
     "wait_revision",
 ]
@@ -88,6 +91,11 @@ def get_item(state: ServerState, served: ServedResource, namespace: str | None, 
     if item is None:
         raise damaged_object(served, name) if key in state.reader.damaged else not_found(served, name)
     return item
+
+
+async def read_large(state: ServerState, served: ServedResource, item: Item) -> Tree:
+    """As `served_tree`, for a large object: decoded in a thread."""
+    return await state.expensive_work.run(partial(served_tree, served, item))
 
 
 async def read_item(

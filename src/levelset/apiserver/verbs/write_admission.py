@@ -62,7 +62,11 @@ async def admit_create(
         causes = _decode_again(served, changed, options)
         tree.clear()
         tree.update(changed)
-    await run_limited(state.expensive_work, lambda: strategy.validate_new(state, served, tree, causes))
+    await run_limited(
+        state.expensive_work,
+        lambda: strategy.validate_new(state, served, tree, causes),
+        is_large=options.is_large and served.prefix not in state.reservers,
+    )
     await admission.validate(tree, None)
 
 
@@ -81,6 +85,7 @@ async def admit_update(
     validated = await run_limited(
         state.expensive_work,
         lambda: strategy.prepare_update(state, served, old, cast("Tree", copy_tree(source)), silent, applied=True),
+        is_large=options.is_large and served.prefix not in state.reservers,
     )
     await admission.validate(validated.tree, old)
     return validated

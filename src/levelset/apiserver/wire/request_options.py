@@ -4,11 +4,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.protobuf import PROTOBUF, read_protobuf
 from levelset.apiserver.wire.status_errors import unsupported_media_type
+from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.errors import BadObject, BadRequest, Cause
 from levelset.http.messages import Request
 from levelset.objects import decode_tree
@@ -60,6 +62,8 @@ class WriteOptions(msgspec.Struct, frozen=True):
     """The admission chain and user of the write; None if no plugin handles it."""
     authorizer: "WriteAuthorizer | None" = None
     """The authorization checks that need the object; None if the user may do everything."""
+    is_large: bool = False
+    """Whether the body is so large that a thread prepares the write."""
 
 
 class DeleteOptions(msgspec.Struct, frozen=True):
@@ -84,14 +88,16 @@ def write_options(
 ) -> WriteOptions:
     """The options of a create, update or patch request; raises Invalid (422) naming the invalid parameter."""
     if not request.query:
-        return WriteOptions(_default_manager(request), False, "Warn", None, False, subresource, duplicates)
+        options = WriteOptions(_default_manager(request), False, "Warn", None, False, subresource, duplicates)
+        return options if len(request.body) <= LARGE_OBJECT else replace(options, is_large=True)
     if len(request.query) <= _MAX_CACHED_QUERY:
         manager, dry_run, validation, force = _cached_write_query(request.query, kind)
     else:
         manager, dry_run, validation, force = _read_write_query(request.query, kind)
-    return WriteOptions(
+    options = WriteOptions(
         manager or _default_manager(request), dry_run, validation, force, bool(manager), subresource, duplicates
     )
+    return options if len(request.body) <= LARGE_OBJECT else replace(options, is_large=True)
 
 
 def _read_write_query(query: str, kind: OptionsKind) -> tuple[str, bool, Validation, bool | None]:

@@ -23,16 +23,18 @@ __all__ = [
 
 T = TypeVar("T")
 
-LARGE_OBJECT: Final = 128 * 1024
-"""Bytes of an object with programs (`ServedResource.has_programs`) beyond which a thread prepares it."""
+LARGE_OBJECT: Final = 32 * 1024
+"""Bytes of a body or a stored object beyond which a thread prepares the write: some 2,700 values at most."""
 LOOP_STEPS: Final = 50_000
 """Steps on the event loop: 5 ms, and up to 20 ms where a step takes longer than most."""
 REQUEST_STEPS: Final = 20_000_000
 """Steps in a thread: about two seconds."""
 
 
-async def run_limited(expensive: ExpensiveWork, work: Callable[[], T]) -> T:
-    """The result of work that may be repeated; it does not suspend unless the work is expensive."""
+async def run_limited(expensive: ExpensiveWork, work: Callable[[], T], *, is_large: bool = False) -> T:
+    """The result of work that may be repeated; it does not suspend unless the work is expensive, or `is_large`."""
+    if is_large:
+        return await run_off_loop(expensive, work)
     try:
         return within(LOOP_STEPS, work)
     except StepsExceeded:

@@ -15,6 +15,7 @@ Without such a function, the logs of pods are rejected: the server runs no conta
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
@@ -25,6 +26,10 @@ from levelset.errors import BadRequest
 from levelset.http import Request, Response
 
 __all__ = ["LogRequest", "LogSource", "log_handler", "reject_logs"]
+
+
+# Log lines are the text of programs: a browser must not take them for anything else.
+_HEADERS: Final = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ def log_handler(
         item = get_item(state, served, namespace, name)
         query = {one: values[0] for one, values in request.parameters.items()}
         body = await source(LogRequest(name, namespace, served_tree(served, item), query))
-        return Response(200, (("Content-Type", "text/plain"),), body)
+        return Response(200, _HEADERS, body)
 
     return handle
 
