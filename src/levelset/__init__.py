@@ -4,37 +4,37 @@ This package exports the names that most programs need. Everything else is impor
 `levelset.objects`, `levelset.client`, `levelset.runtime.cache`, `levelset.testing` or `levelset.errors`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from levelset.errors import ApiError, Conflict, Denied, GiveUp, LevelsetError, NotFound, Retry
-from levelset.objects import (
-    Column,
-    Condition,
-    GroupVersionKind,
-    ListMap,
-    Meta,
-    Object,
-    ObjectMeta,
-    Quantity,
-    Ref,
-    Resource,
-    Rule,
-    Scale,
-    Spec,
-    Status,
-    Unstructured,
-    decode,
-    encode,
-    field,
-    replace,
-    set_condition,
-    set_controller,
-)
+from levelset.late_exports import late_exports
 
 if TYPE_CHECKING:
     from levelset.client import Client, Config, MergePatch, OnlyMetadata
-    from levelset.objects import LabelSelector
+    from levelset.errors import ApiError, Conflict, Denied, GiveUp, LevelsetError, NotFound, Retry
+    from levelset.objects import (
+        Column,
+        Condition,
+        GroupVersionKind,
+        LabelSelector,
+        ListMap,
+        Meta,
+        Object,
+        ObjectMeta,
+        Quantity,
+        Ref,
+        Resource,
+        Rule,
+        Scale,
+        Spec,
+        Status,
+        Unstructured,
+        decode,
+        encode,
+        field,
+        replace,
+        set_condition,
+        set_controller,
+    )
     from levelset.runtime.cache import Cluster, Index
     from levelset.runtime.controller import (
         Action,
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
         source,
         watches,
     )
-    from levelset.runtime.manager import LeaderElection, Manager, Sharding, System, open_local, run
+    from levelset.runtime.manager import LeaderElection, Manager, Sharding, System, open_local
+    from levelset.runtime.manager.run import run
     from levelset.runtime.state import StateMap
     from levelset.runtime.watch import all_of, any_of, by, not_, watch
     from levelset.runtime.webhook import Review, converts, defaults, validates
@@ -125,33 +126,34 @@ __all__ = [
     "watches",
 ]
 
-# Loaded on first use: sockets, TLS and the HTTP parser take time, and a program that only reads and writes objects does
-# not need them.
-_MODULES: Final = {
-    "levelset.client": "Client Config MergePatch OnlyMetadata",
-    "levelset.objects": "LabelSelector",
-    "levelset.runtime.cache": "Cluster Index",
-    "levelset.runtime.controller": (
-        "Action Context Controller Request await_change every matches owns references remembers requeue source watches"
-    ),
-    "levelset.runtime.manager": "LeaderElection Manager Sharding System open_local run",
-    "levelset.runtime.state": "StateMap",
-    "levelset.runtime.watch": "all_of any_of by not_ watch",
-    "levelset.runtime.webhook": "Review converts defaults validates",
-}
-_LATE: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
+_get, __dir__ = late_exports(
+    __name__,
+    {
+        "levelset.client": "Client Config MergePatch OnlyMetadata",
+        "levelset.errors": "ApiError Conflict Denied GiveUp LevelsetError NotFound Retry",
+        "levelset.objects": (
+            "Column Condition GroupVersionKind LabelSelector ListMap Meta Object ObjectMeta Quantity Ref Resource Rule "
+            "Scale Spec Status Unstructured decode encode field replace set_condition set_controller"
+        ),
+        "levelset.runtime.cache": "Cluster Index",
+        "levelset.runtime.controller": (
+            "Action Context Controller Request await_change every matches owns references remembers requeue source "
+            "watches"
+        ),
+        "levelset.runtime.manager": "LeaderElection Manager Sharding System open_local",
+        "levelset.runtime.manager.run": "run",
+        "levelset.runtime.state": "StateMap",
+        "levelset.runtime.watch": "all_of any_of by not_ watch",
+        "levelset.runtime.webhook": "Review converts defaults validates",
+    },
+)
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        # Read on first use: the reader of metadata takes longer to load than this package.
-        return globals().setdefault(name, import_module("importlib.metadata").version("levelset"))
-    module = _LATE.get(name)
-    if module is None:
-        raise AttributeError(f"module 'levelset' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(module), name)
-    return found
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            # Read on first use: the reader of metadata takes longer to load than this package.
+            from importlib.metadata import version  # noqa: PLC0415
 
-
-def __dir__() -> list[str]:
-    return sorted(set(__all__) | set(globals()))
+            return globals().setdefault(name, version("levelset"))
+        return _get(name)

@@ -1,7 +1,6 @@
 """The client against the cluster of a kubeconfig."""
 
 import asyncio
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +120,7 @@ async def test_waiting_ends_when_the_condition_is_met_or_the_object_is_deleted(c
 
 async def test_an_impersonated_request_has_the_permissions_of_that_user(kubeconfig: Path, namespace: str) -> None:
     config = await asyncio.to_thread(load_config, kubeconfig)
-    impersonating = dataclasses.replace(config, impersonate=Impersonation(user="nobody"))
+    impersonating = replace(config, impersonate=Impersonation(user="nobody"))
     async with await Client.connect(impersonating) as unprivileged:
         try:
             await unprivileged.list(ConfigMap, namespace=namespace)

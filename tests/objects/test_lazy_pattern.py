@@ -12,6 +12,8 @@ def test_it_finds_the_same_matches_as_a_compiled_pattern():
     for verb in ("match", "fullmatch", "search", "findall"):
         for text in ("ab", "ab ab", " ab", ""):
             assert str(getattr(pattern, verb)(text)) == str(getattr(compiled, verb)(text))
+    assert pattern.sub("-", "ab ab") == compiled.sub("-", "ab ab")
+    assert [str(one) for one in pattern.finditer("ab ab")] == [str(one) for one in compiled.finditer("ab ab")]
 
 
 def test_it_is_compiled_when_it_is_first_used():
@@ -28,5 +30,5 @@ def test_after_the_first_use_the_compiled_methods_are_called_directly():
 
 
 def test_an_unknown_method_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(AttributeError, match="no sub; there is findall, fullmatch, match, search"):
-        Pattern("a").sub("b", "c")
+    with pytest.raises(AttributeError, match="no split; there is findall, finditer, fullmatch, match, search, sub"):
+        Pattern("a").split("c")

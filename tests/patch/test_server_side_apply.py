@@ -5,8 +5,8 @@ import pytest
 from levelset.errors import ApplyConflict, BadPatch, FieldConflict
 from levelset.objects.json_tree import copy_tree
 from levelset.patch import builtin_shape
+from levelset.patch.apply import apply
 from levelset.patch.merge_schema import ANYTHING, Shape
-from levelset.patch.server_side_apply import apply
 from tests.patch.trees_strategy import deep
 from tests.patch.widgets import MAIN, START, STATUS, VERSION, WIDGET, WidgetStore, widget
 

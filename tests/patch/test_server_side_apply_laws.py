@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 from levelset.errors import ApplyConflict, BadPatch
 from levelset.objects import encode_tree
 from levelset.objects.json_tree import copy_tree
+from levelset.patch.apply import apply
 from levelset.patch.field_sets import EMPTY, FieldSet, compare, fields_of, remove_fields
 from levelset.patch.managed_fields import (
     NEVER_TRACKED,
@@ -22,11 +23,10 @@ from levelset.patch.managed_fields import (
     without_managed,
 )
 from levelset.patch.merge_schema import ANYTHING, Shape
-from levelset.patch.server_side_apply import apply
 from tests.patch.trees_strategy import maps, scalars, trees
 from tests.patch.widgets import MAIN, START, VERSION, WIDGET, WidgetStore, specs, widget
 
-apply_module = import_module("levelset.patch.server_side_apply")  # the package exports a function of that name
+apply_module = import_module("levelset.patch.apply")  # the package exports a function of that name
 
 LATER = START + timedelta(minutes=1)
 managers = some.sampled_from(["m1", "m2", "m3"])

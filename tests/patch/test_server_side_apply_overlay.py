@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 
 from levelset.objects.json_tree import copy_tree
+from levelset.patch.apply import overlay
 from levelset.patch.field_sets import EMPTY, compare, fields_of
 from levelset.patch.merge_schema import ANYTHING, Shape
-from levelset.patch.server_side_apply import overlay
 from tests.patch.trees_strategy import trees
 from tests.patch.widgets import WIDGET, specs
 

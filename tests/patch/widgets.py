@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as some
 
+from levelset.patch.apply import apply
 from levelset.patch.field_sets import EMPTY, FieldSet, parse_fields
 from levelset.patch.managed_fields import Applied, track_update
 from levelset.patch.merge_schema import Shape, resource_shape
-from levelset.patch.server_side_apply import apply
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "object", "additionalProperties": TEXT}

@@ -65,6 +65,7 @@ def _offered(body: list[ast.stmt], path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and path.name == "__init__.py":
             # Only our own modules: an `__init__` may also import, say, a typing name for itself.
             ours = node.level or (node.module or "").startswith("levelset")
+            ours = ours and node.module != "levelset.late_exports"
             names = [alias.asname or alias.name for alias in node.names] if ours else []
         yield from (name for name in names if not name.startswith("_"))
 

@@ -3,15 +3,15 @@
 import math
 import random as stdlib_random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from levelset.aio import timing
 
 __all__ = ["Backoff", "Delays"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     """A policy of growing delays, as an immutable value; `delays()` starts a sequence of them.
 
     The n-th failure in a row waits at most `first * factor**n` seconds, and never more than `cap`. `jitter` is the

@@ -7,9 +7,10 @@ any number of keys; it is pure and gets the time as an argument. `Stream.debounc
 import heapq
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
 from itertools import count
 from typing import Generic, TypeVar
+
+import msgspec
 
 __all__ = ["Debouncer", "Leading", "Trailing"]
 
@@ -17,8 +18,7 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Leading:
+class Leading(msgspec.Struct, frozen=True):
     """Emits a burst `after` seconds after its first trigger; later triggers change nothing.
 
     The item of the first trigger is emitted.
@@ -34,8 +34,7 @@ class Leading:
         return first + self.after
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trailing:
+class Trailing(msgspec.Struct, frozen=True, kw_only=True):
     """Emits a burst `after` seconds after its latest trigger, but always `within` seconds of its first.
 
     The item of the latest trigger is emitted.
@@ -114,8 +113,7 @@ class Debouncer(Generic[K, T]):
             heapq.heapreplace(self._heap, (current, number, key))
 
 
-@dataclass(slots=True)
-class _Burst(Generic[T]):
+class _Burst(msgspec.Struct, Generic[T]):
     item: T
     due: float
     first: float

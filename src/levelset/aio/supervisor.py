@@ -6,10 +6,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
 from typing import Any, Self
+
+import msgspec
 
 from levelset.aio import timing
 
@@ -84,8 +85,7 @@ def explain_cancellation(error: asyncio.CancelledError) -> RuntimeError:
 Work = Coroutine[Any, Any, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
+class Crash(msgspec.Struct, frozen=True):
     """A task has raised an error; `count` is how often a task of that name has done so."""
 
     name: str
@@ -103,8 +103,7 @@ class Verdict(Enum):
     """Let the other tasks continue; the error is not raised, only `on_crash` gets it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(msgspec.Struct, frozen=True):
     """The verdict to run the task again, `after` so many seconds."""
 
     after: float = 0.0
@@ -350,15 +349,18 @@ class Supervisor:
         asyncio.get_running_loop().call_exception_handler(context)
 
 
-@dataclass(slots=True)
 class _Entry:
-    name: str
-    graceful: bool
-    again: Callable[[], Work] | None = None
-    task: "asyncio.Task[object]" = field(init=False)
-    has_ended: bool = False  # and its callback has run, which is later than task.done()
-    is_cancelled: bool = False
-    given_up: bool = False
+    __slots__ = ("again", "given_up", "graceful", "has_ended", "is_cancelled", "name", "task")
+
+    task: "asyncio.Task[object]"
+
+    def __init__(self, name: str, *, graceful: bool, again: Callable[[], Work] | None = None) -> None:
+        self.name = name
+        self.graceful = graceful
+        self.again = again
+        self.has_ended = False  # and its callback has run, which is later than task.done()
+        self.is_cancelled = False
+        self.given_up = False
 
 
 def _cancel_again(cancelled: asyncio.CancelledError | None) -> None:

@@ -8,7 +8,8 @@ is first requested, and cached until the catalog changes.
 import base64
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import Object, ServedResource
@@ -113,8 +114,7 @@ class DiscoveryPages:
         return {"paths": sorted(paths)}
 
 
-@dataclass(frozen=True, slots=True)
-class Subresource:
+class Subresource(msgspec.Struct, frozen=True):
     """A subresource in discovery: its name, the kind of its objects, and its verbs."""
 
     name: str

@@ -7,10 +7,11 @@ import base64
 import binascii
 import os
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from levelset.errors import BadObject, ConfigError
 from levelset.http import write_private
@@ -23,8 +24,7 @@ _NAME: Final = "levelset"
 _CONNECT_TIMEOUT_SECONDS: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ConnectionInfo:
+class ConnectionInfo(msgspec.Struct, frozen=True):
     """How to reach a server: its URL, the owner's token and, with TLS, the CA certificate (PEM)."""
 
     url: str

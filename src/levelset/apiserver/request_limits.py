@@ -6,8 +6,9 @@ not queued.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from levelset.apiserver.authn.authenticator import is_public_path
 from levelset.apiserver.authn.users import User
@@ -23,8 +24,7 @@ _BUSY: Final = "too many requests, please try again later"
 _BUSY_RESPONSE: Final = status_response(TooManyRequests("too many requests, please try again later", retry_after=1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserLimits:
+class UserLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits for all users together and for each of them; 0 means no limit."""
 
     in_flight: int = 400

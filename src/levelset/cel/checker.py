@@ -4,8 +4,9 @@ Messages are those of cel-go. Also checks literal patterns, timestamps and durat
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from levelset.cel.errors import BadProgram, CompileError, EvaluationError, Issue
 from levelset.cel.library.regexes import compile_pattern

@@ -6,8 +6,10 @@ The worst case is computed from the size limits in the schema, before any value 
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from levelset.cel.syntax_tree import (
     Bind,
@@ -30,8 +32,7 @@ __all__ = ["LARGEST", "UNKNOWN", "ZERO", "Cost", "Estimate", "SizeRange", "call_
 LARGEST = 2**64 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class SizeRange:
+class SizeRange(msgspec.Struct, frozen=True):
     """The range from `least` to `most`, both included."""
 
     least: int
@@ -65,8 +66,7 @@ _SIZED = frozenset(("string", "bytes", "list", "map", "dyn"))
 _SCALARS = frozenset(("bool", "int", "uint", "double", "timestamp", "duration"))
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True):
     """The estimate for a sub-expression: cost, size, sizes of its elements, and the schema type at its path.
 
     A path begins with a variable and goes on with fields and elements (`is_path`); `declared` is what the schema has
@@ -400,8 +400,7 @@ _COSTS: Mapping[str, Callable[[list[Estimate]], Estimate | None]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """The minimum and the maximum number of steps."""
 
     least: int

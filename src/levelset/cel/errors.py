@@ -1,15 +1,15 @@
 """The errors of CEL: compilation errors with positions, evaluation errors, and an exceeded cost limit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from levelset.errors import LevelsetError, Malformed
 
 __all__ = ["BadProgram", "CompileError", "CostExceeded", "EvaluationError", "Issue"]
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(msgspec.Struct, frozen=True):
     """One error in an expression, and its character offset."""
 
     position: int

@@ -5,8 +5,9 @@ The nesting depth is limited, so that no expression exhausts the stack.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from levelset.cel.errors import CompileError, Issue
 from levelset.cel.syntax_tree import (
@@ -51,8 +52,7 @@ RESERVED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(msgspec.Struct, frozen=True):
     """One token: its kind (name, quoted, literal, sign, end), its value and its position."""
 
     sort: str

@@ -1,9 +1,10 @@
 """CEL types with the size limits of schemas, and the declarations of functions: signature and implementation."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+import msgspec
 
 __all__ = [
     "BOOL",
@@ -34,8 +35,7 @@ __all__ = [
 _NO_FIELDS: Mapping[str, "Type"] = {}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Type:
+class Type(msgspec.Struct, frozen=True, eq=False):
     """A type. Two types are the same if `same` returns True; sizes and nullability are ignored.
 
     `fields` are those of an object, by the names that expressions use for them, and `keys` the names in the JSON tree
@@ -46,8 +46,8 @@ class Type:
     kind: str
     name: str = ""
     params: tuple["Type", ...] = ()
-    fields: Mapping[str, "Type"] = field(default_factory=lambda: _NO_FIELDS)
-    keys: Mapping[str, str] = field(default_factory=dict[str, str])
+    fields: Mapping[str, "Type"] = msgspec.field(default_factory=lambda: _NO_FIELDS)
+    keys: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     max_elements: int | None = None
     min_size: int = 0
     nullable: bool = False
@@ -154,8 +154,7 @@ Run = Callable[[], Any] | Callable[[Any], Any] | Callable[[Any, Any], Any] | Cal
 Row = tuple[str, Run] | tuple[str, Run, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
+class Overload(msgspec.Struct, frozen=True):
     """One overload of a function.
 
     `inline` is Python source with {0}, {1} for the arguments, used instead of a call where the types are known.

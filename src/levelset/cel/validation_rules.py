@@ -13,8 +13,11 @@ if not rules.problems:
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from levelset.cel.cost_estimate import LARGEST
 from levelset.cel.errors import BadProgram, CompileError, CostExceeded, EvaluationError
@@ -43,8 +46,7 @@ __all__ = [
 OMITTED: Any = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One error: the field, a reason such as FieldValueInvalid, the message, and the invalid value.
 
     `value` is OMITTED where it is not shown.
@@ -61,8 +63,7 @@ class Finding:
         return self.value is not OMITTED
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One compiled rule."""
 
     text: str
@@ -211,8 +212,7 @@ def build_rules(schema: Schema, path: str) -> tuple[RuleNode, list[Finding]]:
     return root, [*builder.findings, *builder.total(path)]
 
 
-@dataclass(frozen=True, slots=True)
-class _SchemaLocation:
+class _SchemaLocation(msgspec.Struct, frozen=True):
     """The location of a sub-schema: how often its values may occur, and whether they have an old value."""
 
     path: str

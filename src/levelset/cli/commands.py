@@ -5,9 +5,7 @@ from typing import Final
 
 import click
 
-from levelset.cli.output import output_option, show_json
-
-__all__ = ["COMMANDS", "LazyGroup", "levelset", "version"]
+__all__ = ["COMMANDS", "LazyGroup", "levelset"]
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "tour": ("levelset.cli.tour:tour", "Shows the main features in seconds, by running them."),
@@ -52,6 +50,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "replay": ("levelset.cli.replay:replay", "Plays a recorded run again, without a cluster, and shows what differs."),
     "record": ("levelset.cli.record:record", "Records running managers, and compares recordings."),
     "trigger": ("levelset.cli.status:trigger", "Triggers a reconcile of an object in a running manager."),
+    "version": ("levelset.cli.version:version", "Prints the version."),
 }
 """The module of each command and its short help, so that `levelset --help` imports none of them."""
 
@@ -88,16 +87,3 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="levelset", message="levelset %(version)s")
 def levelset() -> None:
     """Level-based Kubernetes controllers in Python."""
-
-
-@levelset.command()
-@output_option
-def version(output: str) -> None:
-    """Prints the version."""
-    # Imported late: it imports parsers that no other command needs.
-    from importlib.metadata import version as installed  # noqa: PLC0415
-
-    if output == "json":
-        show_json({"version": installed("levelset")})
-    else:
-        click.echo(f"levelset {installed('levelset')}")

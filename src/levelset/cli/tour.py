@@ -20,7 +20,7 @@ from levelset.kinds import ConfigMap
 from levelset.objects import Meta, ObjectMeta, Ref, Resource, Spec, Status
 from levelset.runtime.controller import Action, Context, Controller, owns, requeue
 from levelset.runtime.manager import open_local
-from levelset.runtime.manager.ready_message import script_path
+from levelset.runtime.manager.command_hints import script_path
 from levelset.runtime.watch import watch
 from levelset.testing import Cluster, open_cluster
 from levelset.testing import run as run_in_virtual_time

@@ -15,7 +15,7 @@ from levelset.cli.run import open_dashboard, read_dashboard
 from levelset.cli.targets import load_targets
 from levelset.runtime.manager import System
 from levelset.runtime.manager import run as run_all
-from levelset.runtime.manager.ready_message import install_command
+from levelset.runtime.manager.command_hints import install_command
 
 __all__ = ["Project", "disabled_features", "read_project", "up"]
 

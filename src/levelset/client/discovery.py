@@ -6,12 +6,14 @@ groups, and a list of resources for each of their versions. The requests are in 
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Self
 
+import msgspec
+
 from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.kind_definition import Definition
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.ref import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -33,8 +35,7 @@ __all__ = [
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiResource:
+class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
     """One resource of a server: its name in URLs, the kind of its objects, its scope and its verbs.
 
     `subresources` are names only, such as `status`; `short_names` and `categories` are what users type.
@@ -81,19 +82,17 @@ ACCEPT: Final = ",".join(
 )
 """The Accept header for `/api` and `/apis`: aggregated discovery where the server supports it."""
 
-_STABLE: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", re.ASCII)
+_STABLE: Final = Pattern(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersion:
+class GroupVersion(msgspec.Struct, frozen=True):
     """One version of a group; `resources` is None if they are not known."""
 
     name: str
     resources: tuple[ApiResource, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """One group, with its versions in order of preference."""
 
     name: str

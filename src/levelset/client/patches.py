@@ -16,8 +16,6 @@ from levelset.objects.json_tree import is_map
 from levelset.objects.ref import GroupVersionKind
 from levelset.patch.json_patch import diff_operations
 from levelset.patch.merge_patch import make_merge
-from levelset.patch.merge_schema import builtin_shape
-from levelset.patch.strategic_merge import make_strategic
 
 __all__ = ["JsonPatch", "MergePatch", "Patch", "StrategicPatch"]
 
@@ -55,6 +53,10 @@ class StrategicPatch(msgspec.Struct, frozen=True):
     @classmethod
     def between(cls, before: Any, after: Any, *, lock: bool = False) -> Self:
         """The patch from one object of a built-in kind to the other; BadPatch for other kinds."""
+        # Imported late: the merge schemas take a while to load, and few programs compute such patches.
+        from levelset.patch.merge_schema import builtin_shape  # noqa: PLC0415
+        from levelset.patch.strategic_merge import make_strategic  # noqa: PLC0415
+
         old = _tree(before)
         gvk = GroupVersionKind.of(old.get("apiVersion", ""), old.get("kind", ""))
         shape = builtin_shape(gvk.group, gvk.version, gvk.kind)

@@ -16,6 +16,7 @@ from levelset.errors import BadName, BadSelector, ConfigError
 from levelset.objects.field_selectors import FieldSelector
 from levelset.objects.kind_definition import Definition
 from levelset.objects.label_selectors import LabelSelector
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.ref import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -91,7 +92,7 @@ _METADATA_LIST: Final = _AS.format("PartialObjectMetadataList")
 _MAX_MANAGER: Final = 128
 _COMMON_SUBRESOURCES: Final = frozenset({"scale", "status"})
 """The most frequent subresources, which need no quoting."""
-_URL_SAFE: Final = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
+_URL_SAFE: Final = Pattern(r"(?!\.\.?$)[A-Za-z0-9_.~:-]+", re.ASCII)
 """Path segments that need no quoting."""
 
 Pairs = Iterable[tuple[str, object]]

@@ -29,6 +29,7 @@ from levelset.errors import (
 )
 from levelset.http.messages import Headers
 from levelset.objects.json_tree import is_list, is_map
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["read_error", "read_status", "retry_after_of", "seconds_of", "warnings_of"]
 
@@ -54,8 +55,8 @@ _CODES: Final[Mapping[str, int]] = {
     "Invalid": 422,
     "TooManyRequests": 429,
 }
-_MANAGER: Final = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
-_WARNING: Final = re.compile(r'\s*(\d{3})\s+\S+\s+"((?:[^"\\]|\\.)*)"[^,]*,?')
+_MANAGER: Final = Pattern(r'conflict with "((?:[^"\\]|\\.)*)"')
+_WARNING: Final = Pattern(r'\s*(\d{3})\s+\S+\s+"((?:[^"\\]|\\.)*)"[^,]*,?')
 _NO_SUCH_PATH: Final = "; it does not serve this kind, version or subresource: is the CRD installed?"
 _read_any: Final = msgspec.json.Decoder()
 

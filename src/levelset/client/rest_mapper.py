@@ -7,7 +7,6 @@ The documents are parsed in `discovery.py`.
 """
 
 import asyncio
-import difflib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -72,6 +71,8 @@ def list_some(words: list[str], wanted: str) -> str:
     """For a message: the names most similar to `wanted`, or the first ten and how many more there are."""
     if not words:
         return "nothing"
+    import difflib  # noqa: PLC0415  # only for the message of an error
+
     if close := difflib.get_close_matches(wanted, words, 3, 0.6):
         return f"{' or '.join(close)}"
     more = f" and {len(words) - 10} more" if len(words) > 10 else ""

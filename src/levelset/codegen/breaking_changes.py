@@ -12,8 +12,9 @@ touches the value is rejected in any case.
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+import msgspec
 
 from levelset.errors import BadObject
 
@@ -38,8 +39,7 @@ _KEEP_OR_CONVERT: Final = "revert the change, or add a new version with a conver
 Schema = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaChange:
+class SchemaChange(msgspec.Struct, frozen=True):
     """One difference of two schemas: the field, the problem, its consequence, and what to do."""
 
     level: Level
@@ -232,8 +232,7 @@ _KIND: Final = "CustomResourceDefinition"
 Definition = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One change of a CRD that affects stored objects or clients."""
 
     level: Level

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from levelset.client.object_types import Kind, OnlyMetadata, view_of
 from levelset.codegen.crd import crds_of
@@ -24,8 +25,7 @@ _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,51}[a-z0-9])?")
 _RESOURCES: Final = {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
+class Installation(msgspec.Struct, frozen=True, kw_only=True):
     """The input of all manifest generators.
 
     `command` and `arguments` start the operator in its image; by default the arguments are those of a program that
@@ -45,7 +45,7 @@ class Installation:
     """The webhook configurations."""
     command: Sequence[str] = ()
     arguments: Sequence[str] | None = None
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     replicas: int = 1
     lease: str | None = None
     """The Lease by which the replicas elect a leader; None: all of them reconcile."""
@@ -53,7 +53,7 @@ class Installation:
     """The name by which the replicas share the objects; None: they do not."""
     health_port: int = 8081
     webhook_port: int = 9443
-    resources: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: dict(_RESOURCES))
+    resources: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=lambda: dict(_RESOURCES))
 
     def __post_init__(self) -> None:
         if _NAME.fullmatch(self.name) is None:
@@ -61,12 +61,12 @@ class Installation:
         if self.replicas < 1:
             raise ConfigError(f"Installation(replicas={self.replicas}): at least one")
         if not self.namespace:
-            object.__setattr__(self, "namespace", f"{self.name}-system")
+            msgspec.structs.force_setattr(self, "namespace", f"{self.name}-system")
         if self.arguments is None:
             election = () if self.lease is None else (f"--leader={self.lease}",)
             shards = () if self.shards is None else (f"--shards={self.shards}",)
             usual = (f"--health=0.0.0.0:{self.health_port}", "--log-json")
-            object.__setattr__(self, "arguments", (*usual, *election, *shards))
+            msgspec.structs.force_setattr(self, "arguments", (*usual, *election, *shards))
 
     @property
     def labels(self) -> dict[str, str]:

@@ -25,12 +25,12 @@ import types
 import uuid
 from collections import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
 
 import msgspec
+from msgspec.structs import replace
 
 from levelset.errors import BadObject, ConfigError
 from levelset.objects import codec
@@ -71,8 +71,7 @@ Schema = dict[str, Any]
 """A schema as in a CustomResourceDefinition."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaPath:
+class SchemaPath(msgspec.Struct, frozen=True):
     """The position in a class for which a schema is generated, for error messages and to detect recursion."""
 
     path: str

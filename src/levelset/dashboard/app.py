@@ -26,10 +26,11 @@ import hashlib
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from levelset.dashboard.access import SAFE, AccessPolicy
 from levelset.dashboard.event_feed import EventFeed
@@ -44,8 +45,7 @@ __all__ = ["Dashboard", "Page", "dashboard", "read_page"]
 _HERE: Final = Path(__file__).parent
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """The bytes of the document, and its Content-Security-Policy."""
 
     body: bytes

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
 import msgspec
+from msgspec.structs import asdict
 
 from levelset.client import Client, OnlyMetadata
 from levelset.client.internals import list_page
@@ -32,8 +32,7 @@ _PAGES_OF_EVENTS: Final = 8
 _MAX_RECONCILES: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class DashboardSource:
+class DashboardSource(msgspec.Struct, frozen=True):
     """Where the dashboard reads from; each function returns the current state, or raises NotReady."""
 
     client: Callable[[], Client]

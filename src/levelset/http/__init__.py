@@ -4,25 +4,30 @@ A `Handler` takes a `Request` and returns a `Response`. `Server` serves it on a 
 test or a client in the same process simply calls it and reads the body with `iterate`. `OutboundClient` posts JSON.
 """
 
-from levelset.http.asgi import to_asgi
-from levelset.http.certificate_authority import (
-    CertificateAuthority,
-    Identity,
-    Validity,
-    load_identity,
-    renew_identity,
-    validity_of,
-)
-from levelset.http.deferred_response import Deferred
-from levelset.http.limits import Limits
-from levelset.http.messages import Handler, HeadCheck, Headers, Peer, Push, Request, Response, Sink, Tunnel
-from levelset.http.outbound_client import Destination, OutboundClient, PostResponse
-from levelset.http.private_files import write_private
-from levelset.http.response_writer import Failure, to_status
-from levelset.http.server import Server
-from levelset.http.serving_certificate import ServingCertificate, renew_periodically
-from levelset.http.streaming import iterate, read_all
-from levelset.http.websocket import WebSocket, accept_websocket, is_websocket
+from typing import TYPE_CHECKING
+
+from levelset.late_exports import late_exports
+
+if TYPE_CHECKING:
+    from levelset.http.asgi import to_asgi
+    from levelset.http.certificate_authority import (
+        CertificateAuthority,
+        Identity,
+        Validity,
+        load_identity,
+        renew_identity,
+        validity_of,
+    )
+    from levelset.http.deferred_response import Deferred
+    from levelset.http.limits import Limits
+    from levelset.http.messages import Handler, HeadCheck, Headers, Peer, Push, Request, Response, Sink, Tunnel
+    from levelset.http.outbound_client import Destination, OutboundClient, PostResponse
+    from levelset.http.private_files import write_private
+    from levelset.http.response_writer import Failure, to_status
+    from levelset.http.server import Server
+    from levelset.http.serving_certificate import ServingCertificate, renew_periodically
+    from levelset.http.streaming import iterate, read_all
+    from levelset.http.websocket import WebSocket, accept_websocket, is_websocket
 
 __all__ = [
     "CertificateAuthority",
@@ -58,3 +63,23 @@ __all__ = [
     "validity_of",
     "write_private",
 ]
+
+__getattr__, __dir__ = late_exports(
+    __name__,
+    {
+        "levelset.http.asgi": "to_asgi",
+        "levelset.http.certificate_authority": (
+            "CertificateAuthority Identity Validity load_identity renew_identity validity_of"
+        ),
+        "levelset.http.deferred_response": "Deferred",
+        "levelset.http.limits": "Limits",
+        "levelset.http.messages": "Handler HeadCheck Headers Peer Push Request Response Sink Tunnel",
+        "levelset.http.outbound_client": "Destination OutboundClient PostResponse",
+        "levelset.http.private_files": "write_private",
+        "levelset.http.response_writer": "Failure to_status",
+        "levelset.http.server": "Server",
+        "levelset.http.serving_certificate": "ServingCertificate renew_periodically",
+        "levelset.http.streaming": "iterate read_all",
+        "levelset.http.websocket": "WebSocket accept_websocket is_websocket",
+    },
+)

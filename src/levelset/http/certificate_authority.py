@@ -6,14 +6,14 @@ with the `cryptography` package of the extra `tls`.
 
 import asyncio
 import ssl
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, NamedTuple, Self
+
+import msgspec
 
 from levelset.errors import ConfigError
 from levelset.http.private_files import write_private
@@ -38,8 +38,7 @@ class CertificateUse(Enum):
     CLIENT = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateRequest:
+class CertificateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of a certificate to be issued; `within` is its lifetime in days.
 
     `at` is the time of the caller's clock where that is not the machine's, such as a virtual one: the certificate is
@@ -55,8 +54,7 @@ class CertificateRequest:
     addresses: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """A certificate (with its chain) and its private key, both as PEM."""
 
     certificate: bytes
@@ -179,6 +177,8 @@ async def renew_identity(context: ssl.SSLContext, identity: Identity) -> None:
 
 def _written(identity: Identity) -> IO[bytes]:
     """A private temporary file, since ssl loads keys only from files; deleted when it is closed."""
+    import tempfile  # noqa: PLC0415  # it brings shutil and archives along, and a client with a token needs no file
+
     file = tempfile.NamedTemporaryFile()  # noqa: SIM115 - the caller closes it
     file.write(identity.key + identity.certificate)
     file.flush()

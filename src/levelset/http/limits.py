@@ -1,12 +1,11 @@
 """The limits of the HTTP server: sizes, connections and timeouts."""
 
-from dataclasses import dataclass
+import msgspec
 
 __all__ = ["Limits"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of the HTTP server; sizes are in bytes, times in seconds.
 
     Most times are checked every `every` seconds for all connections together, which is their precision. Nothing here

@@ -4,7 +4,6 @@ A client sends the same headers with every request: `HeaderCache` recognises hea
 fifth of the cost.
 """
 
-import re
 from collections import deque
 from enum import Enum, auto
 from typing import Final, NoReturn
@@ -16,6 +15,7 @@ from levelset.http.body_budget import BodyCharge
 from levelset.http.limits import Limits
 from levelset.http.messages import Headers, Peer, Request, Response
 from levelset.http.response_writer import Failure
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["LARGEST_CACHEABLE", "HeaderCache", "ParsedRequest", "Phase", "RequestParser"]
 
@@ -24,7 +24,7 @@ _MAX_CACHED: Final = 2_048
 LARGEST_CACHEABLE: Final = 16 * 1024
 """Requests of more bytes are not looked up in the cache."""
 # Less than HTTP allows: anything unusual is left to the parser.
-_LINE: Final = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[A-Za-z0-9/._~?=&%:,+-]*) HTTP/1\.1\r\n")
+_LINE: Final = Pattern(rb"(GET|POST|PUT|PATCH|DELETE) (/[A-Za-z0-9/._~?=&%:,+-]*) HTTP/1\.1\r\n")
 # The first line of a request without its target.
 _LINE_BYTES: Final = 32
 _COMMON_METHODS: Final = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE")}

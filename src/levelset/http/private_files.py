@@ -1,7 +1,6 @@
 """Writes private files (0600), atomically."""
 
 import os
-import secrets
 from pathlib import Path
 
 __all__ = ["write_private"]
@@ -14,7 +13,7 @@ def write_private(path: str | os.PathLike[str], data: bytes) -> None:
     OSError and then leaves the old file untouched.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
     # The mode is set on creation: with a later chmod other users could open the file in between.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:

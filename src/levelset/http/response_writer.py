@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from email.utils import formatdate
 from http import HTTPStatus
 
 import msgspec
@@ -23,8 +21,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """A request that gets an error response from the server instead of one from the handler.
 
     `message` is for the client, `cause` for the log only. `request` is None if the bytes were not a request.
@@ -112,6 +109,8 @@ class HeadWriter:
             self._cached_heads[key] = head
         second = int(time.time())
         if second != self._second:
+            from email.utils import formatdate  # noqa: PLC0415  # it brings parsers of mails along
+
             self._second = second
             self._date = f"Date: {formatdate(second, usegmt=True)}\r\n".encode("ascii")
         first = b""

@@ -8,14 +8,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from levelset.errors import BadSelector
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.names import quote
 
 __all__ = ["FieldRequirement", "FieldSelector", "escape_field_value"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class FieldRequirement:
+class FieldRequirement(msgspec.Struct, frozen=True, order=True):
     """One condition on one field: it equals the value, or, `negated`, it does not.
 
     Raises BadSelector for an empty field and for one with `,` `=` `!` or a backslash, which the syntax cannot express.
@@ -110,12 +112,12 @@ def escape_field_value(text: str) -> str:
     return _special.sub(r"\\\g<0>", text)
 
 
-_reserved = re.compile(r"[,=!\\]")
-_special = re.compile(r"[,=\\]")
-_comma = re.compile(r"\\.|(,)", re.DOTALL)
-_operator = re.compile(r"!=|==|=")
-_value = re.compile(r"(?:[^,=\\]|\\[,=\\])*")
-_escaped = re.compile(r"\\(.)", re.DOTALL)
+_reserved = Pattern(r"[,=!\\]")
+_special = Pattern(r"[,=\\]")
+_comma = Pattern(r"\\.|(,)", re.DOTALL)
+_operator = Pattern(r"!=|==|=")
+_value = Pattern(r"(?:[^,=\\]|\\[,=\\])*")
+_escaped = Pattern(r"\\(.)", re.DOTALL)
 
 
 def _split(text: str) -> Iterator[tuple[int, int]]:

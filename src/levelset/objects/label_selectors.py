@@ -9,7 +9,6 @@ The grammar is that of Kubernetes: whitespace between any two tokens, `in` and `
 empty values (`a=`, `a in ()`, `a in (,x)`).
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 from levelset.errors import BadSelector
 from levelset.objects.json_tree import Tree, format_path
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.names import check_label_key, check_label_value, quote
 
 __all__ = ["TESTS", "LabelSelector", "Operator", "Requirement", "Test", "is_int64", "parse_requirements"]
@@ -96,7 +96,7 @@ def _check_count(operator: Operator, values: tuple[str, ...]) -> str | None:
             return None if len(values) == 1 else "needs exactly one value"
 
 
-_integer = re.compile(r"[+-]?[0-9]{1,63}")
+_integer = Pattern(r"[+-]?[0-9]{1,63}")
 
 
 def _to_int64(text: str) -> int | None:
@@ -184,8 +184,8 @@ _BINARY = {
     ">": Operator.GREATER_THAN,
     "<": Operator.LESS_THAN,
 }
-_token = re.compile(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+")
-_plain_values = re.compile(r"[^=!()<>]*(?=\))")
+_token = Pattern(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+")
+_plain_values = Pattern(r"[^=!()<>]*(?=\))")
 _SPACES = " \t\r\n"
 
 

@@ -1,26 +1,28 @@
 """Regular expressions that are compiled on first use: compiling them all would slow down every import."""
 
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, AnyStr, Final, Generic
 
 __all__ = ["Pattern"]
 
-_VERBS: Final = ("findall", "fullmatch", "match", "search")
+_VERBS: Final = ("findall", "finditer", "fullmatch", "match", "search", "sub")
 
 
-class Pattern:
+class Pattern(Generic[AnyStr]):
     """A lazy `re.compile(text, flags)`; after the first use its methods are those of the compiled pattern."""
 
     __slots__ = ("_flags", "_text", *_VERBS)
 
-    findall: Callable[[str], list[Any]]
-    fullmatch: Callable[[str], re.Match[str] | None]
-    match: Callable[[str], re.Match[str] | None]
-    search: Callable[[str], re.Match[str] | None]
+    findall: Callable[[AnyStr], list[Any]]
+    finditer: Callable[[AnyStr], Iterator[re.Match[AnyStr]]]
+    fullmatch: Callable[..., re.Match[AnyStr] | None]
+    match: Callable[..., re.Match[AnyStr] | None]
+    search: Callable[..., re.Match[AnyStr] | None]
+    sub: Callable[[AnyStr, AnyStr], AnyStr]
 
-    def __init__(self, text: str, flags: int = 0) -> None:
-        self._text = text
+    def __init__(self, text: AnyStr, flags: int = 0) -> None:
+        self._text: AnyStr = text
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:

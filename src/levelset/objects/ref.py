@@ -65,7 +65,7 @@ def parse_api_version(text: str) -> tuple[str, str]:
     return group, version
 
 
-def _fits(pattern: Pattern, text: str, max_length: int) -> bool:
+def _fits(pattern: Pattern[str], text: str, max_length: int) -> bool:
     return len(text) <= max_length and pattern.fullmatch(text) is not None
 
 

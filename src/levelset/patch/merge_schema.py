@@ -10,7 +10,6 @@ The merge schemas of built-in kinds ship with the package (`builtin_shapes.json`
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -26,8 +25,7 @@ __all__ = ["ANYTHING", "OBJECT_META", "Shape", "ShapeBuilder", "builtin_shape", 
 ListType = Literal["atomic", "set", "map"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Shape:
+class Shape(msgspec.Struct, frozen=True, eq=False):
     """How one node of an object is merged.
 
     `fields` are the members that are known by name, `items` the shape of all other members of a map, or of a list's
@@ -37,11 +35,11 @@ class Shape:
     Shapes are compared by identity and may be cyclic: the schema of a schema contains itself.
     """
 
-    fields: Mapping[str, "Shape"] = field(default_factory=dict[str, "Shape"])
+    fields: Mapping[str, "Shape"] = msgspec.field(default_factory=dict[str, "Shape"])
     items: "Shape | None" = None
     list_type: ListType = "atomic"
     keys: tuple[str, ...] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    defaults: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
     atomic: bool = False
     merge_key: str | None = None
     strategies: frozenset[str] = frozenset()
@@ -172,7 +170,8 @@ class ShapeBuilder:
         if not any(attributes.values()):
             return ANYTHING
         for attribute, value in attributes.items():
-            object.__setattr__(shape, attribute, value)  # a cyclic shape can only be closed after it was created
+            # A cyclic shape can only be closed after it was created.
+            msgspec.structs.force_setattr(shape, attribute, value)
         return shape
 
     def _fields(self, tree: Mapping[str, Tree]) -> dict[str, Shape]:

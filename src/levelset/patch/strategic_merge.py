@@ -16,6 +16,8 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
+
 from levelset.errors import BadPatch, PatchFailed
 from levelset.objects import json_tree
 from levelset.objects.json_tree import Tree
@@ -463,8 +465,7 @@ def _build(builder: "_PatchBuilder", original: Tree, modified: Tree, current: Tr
         raise BadPatch("the documents are nested too deeply to be compared") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _PatchBuilder:
+class _PatchBuilder(msgspec.Struct, frozen=True):
     """Builds patches; with `exact`, a null that cannot be expressed raises BadPatch, otherwise it means removal."""
 
     exact: bool

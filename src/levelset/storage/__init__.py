@@ -5,29 +5,34 @@
 package is independent of Kubernetes kinds.
 """
 
-from levelset.storage.etcd import EtcdStorage
-from levelset.storage.group_commit import CancelledWrite, PendingWrite
-from levelset.storage.interface import (
-    Change,
-    Conditions,
-    DamagedValue,
-    FutureRevision,
-    Item,
-    Mismatch,
-    NowaitReader,
-    NowaitWatch,
-    Page,
-    SharedStorage,
-    Storage,
-    StorageUnavailable,
-    TransactionalStorage,
-    UnknownOutcome,
-    Watch,
-)
-from levelset.storage.memory import MemoryStorage
-from levelset.storage.sqlite import Durability, SqliteStorage
-from levelset.storage.sqlite_repair import FileReport, check_file, repair_file
-from levelset.storage.storage_copy import CopyReport, DataFile, DumpFile, EtcdKeys, Place, copy_storage
+from typing import TYPE_CHECKING
+
+from levelset.late_exports import late_exports
+
+if TYPE_CHECKING:
+    from levelset.storage.etcd import EtcdStorage
+    from levelset.storage.group_commit import CancelledWrite, PendingWrite
+    from levelset.storage.interface import (
+        Change,
+        Conditions,
+        DamagedValue,
+        FutureRevision,
+        Item,
+        Mismatch,
+        NowaitReader,
+        NowaitWatch,
+        Page,
+        SharedStorage,
+        Storage,
+        StorageUnavailable,
+        TransactionalStorage,
+        UnknownOutcome,
+        Watch,
+    )
+    from levelset.storage.memory import MemoryStorage
+    from levelset.storage.sqlite import Durability, SqliteStorage
+    from levelset.storage.sqlite_repair import FileReport, check_file, repair_file
+    from levelset.storage.storage_copy import CopyReport, DataFile, DumpFile, EtcdKeys, Place, copy_storage
 
 __all__ = [
     "CancelledWrite",
@@ -61,3 +66,19 @@ __all__ = [
     "copy_storage",
     "repair_file",
 ]
+
+__getattr__, __dir__ = late_exports(
+    __name__,
+    {
+        "levelset.storage.etcd": "EtcdStorage",
+        "levelset.storage.group_commit": "CancelledWrite PendingWrite",
+        "levelset.storage.interface": (
+            "Change Conditions DamagedValue FutureRevision Item Mismatch NowaitReader NowaitWatch Page "
+            "SharedStorage Storage StorageUnavailable TransactionalStorage UnknownOutcome Watch"
+        ),
+        "levelset.storage.memory": "MemoryStorage",
+        "levelset.storage.sqlite": "Durability SqliteStorage",
+        "levelset.storage.sqlite_repair": "FileReport check_file repair_file",
+        "levelset.storage.storage_copy": "CopyReport DataFile DumpFile EtcdKeys Place copy_storage",
+    },
+)

@@ -6,12 +6,13 @@ calls go to one of them until it fails. Reads are repeated elsewhere; a write on
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
+
+import msgspec
 
 from levelset.errors import ConfigError
 from levelset.storage.etcd_failures import CallFailed, Verdict, judge
@@ -46,8 +47,7 @@ _HAS_LEADER: Final = ("hasleader", "true")
 """Makes a member without a leader refuse calls and end watches, which would otherwise stall in silence."""
 
 
-@dataclass(frozen=True, slots=True)
-class EtcdCredentials:
+class EtcdCredentials(msgspec.Struct, frozen=True):
     """What a client shows and trusts: files in PEM, and a user of etcd."""
 
     cacert: Path | None = None

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from levelset.apiserver.package_data import load_package_data
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
@@ -162,7 +163,7 @@ async def test_a_slow_watcher_is_disconnected_and_the_others_continue() -> None:
 
 async def test_a_slow_table_watcher_is_disconnected_although_another_has_just_joined() -> None:
     state, topic = make()
-    topic = replace(topic, form=representation_of("Table", "v1", include="Object"))
+    topic = structs.replace(topic, form=representation_of("Table", "v1", include="Object"))
     slow = RecordingSink()
     feeds_of(state).join(topic, Watcher(slow), after=0)
     slow.is_backed_up = True
@@ -182,7 +183,9 @@ async def test_a_change_that_cannot_be_encoded_aborts_only_the_watches_of_its_to
         raise KeyError(tree["metadata"]["name"])
 
     broken, whole = RecordingSink(), RecordingSink()
-    feeds_of(state).join(replace(topic, served=replace(topic.served, from_stored=fail)), Watcher(broken), after=0)
+    feeds_of(state).join(
+        structs.replace(topic, served=replace(topic.served, from_stored=fail)), Watcher(broken), after=0
+    )
     feeds_of(state).join(topic, Watcher(whole), after=0)
     with caplog.at_level(logging.CRITICAL):
         for name in ("a", "b"):
@@ -382,7 +385,7 @@ async def test_column_definitions_are_sent_once_for_all_slices() -> None:
     state, topic = make()
     fill(state)
     sink = RecordingSink()
-    topic = replace(topic, form=representation_of("Table", "v1", include="Object"))
+    topic = structs.replace(topic, form=representation_of("Table", "v1", include="Object"))
     feeds_of(state).join(topic, Watcher(sink), after=None)
     await opened(state, sink)
     put(state, "new")
@@ -402,7 +405,7 @@ async def test_an_object_that_cannot_be_encoded_aborts_the_watch(caplog: pytest.
     sink = RecordingSink()
     served = replace(topic.served, from_stored=fail, since=10_000)
     with caplog.at_level(logging.CRITICAL):
-        feeds_of(state).join(replace(topic, served=served), Watcher(sink), after=None)
+        feeds_of(state).join(structs.replace(topic, served=served), Watcher(sink), after=None)
         await opened(state, sink)
     assert (sink.is_cut, feeds_of(state).watchers) == (True, 0)
 
@@ -641,7 +644,7 @@ def test_changes_up_to_the_minimum_revision_revision_are_not_sent() -> None:
 
 def test_a_deleted_object_of_an_older_schema_is_converted() -> None:
     watched = topic()
-    newer = replace(watched, served=replace(watched.served, since=2))
+    newer = structs.replace(watched, served=replace(watched.served, since=2))
     event = decoded(Encoder(newer, lambda: NOW).change(Change(3, KEY, item(1), None)))
     assert (event["type"], event["object"]["metadata"]["resourceVersion"]) == ("DELETED", "3")
 
@@ -649,15 +652,15 @@ def test_a_deleted_object_of_an_older_schema_is_converted() -> None:
 def test_a_name_selector_narrows_the_watched_prefix() -> None:
     assert topic(fieldSelector="metadata.name=a").prefix == KEY
     assert topic(fieldSelector="metadata.name!=a").prefix == "/registry/core/configmaps/n/"
-    everywhere = replace(topic(fieldSelector="metadata.name=a"), namespace=None)
+    everywhere = structs.replace(topic(fieldSelector="metadata.name=a"), namespace=None)
     assert everywhere.prefix == "/registry/core/configmaps/"
 
 
 def test_topics_with_the_same_options_are_equal() -> None:
     one = topic(labelSelector="a=1,b=2")
-    assert replace(one) == one
-    assert hash(replace(one)) == hash(one)
-    assert replace(one, form=response_format.representation_of(response_format.TABLE)) != one
+    assert structs.replace(one) == one
+    assert hash(structs.replace(one)) == hash(one)
+    assert structs.replace(one, form=response_format.representation_of(response_format.TABLE)) != one
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
 """Health endpoints: checks, their results and query parameters."""
 
-import dataclasses
-
 import pytest
 
 from levelset.errors import ConfigError
 from levelset.http import Request
+from levelset.objects import replace
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.manager.health import CheckResult, Health, watch_check_results
 
@@ -104,7 +103,7 @@ async def test_checks_may_be_added_and_removed_while_they_run():
 
 async def test_each_watch_reports_sync_last_event_and_last_error():
     health = Health()
-    waiting = dataclasses.replace(STATS, name="v1 Secret", is_ready=False, lag=None, error="forbidden: list secrets")
+    waiting = replace(STATS, name="v1 Secret", is_ready=False, lag=None, error="forbidden: list secrets")
     health.ready.add_source(lambda: watch_check_results([STATS, waiting]))
     status, text = await send(health, "/readyz")
     assert status == 500
@@ -115,7 +114,7 @@ async def test_each_watch_reports_sync_last_event_and_last_error():
 
 
 async def test_a_synced_watch_with_an_error_stays_ready_and_reports_it():
-    failing = dataclasses.replace(STATS, error="no answer")
+    failing = replace(STATS, error="no answer")
     assert list(watch_check_results([failing])) == [
         CheckResult("watch/example.dev/v1 Website", True, "3 objects, last event 4 s ago, last error: no answer")
     ]

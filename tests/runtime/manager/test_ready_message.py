@@ -5,14 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from levelset.runtime.manager.ready_message import (
-    Facts,
-    HintSpelling,
-    fact_lines,
-    install_command,
-    ready_lines,
-    script_path,
-)
+from levelset.runtime.manager.command_hints import HintSpelling, install_command, script_path
+from levelset.runtime.manager.ready_message import Facts, fact_lines, ready_lines
 
 HINTS = ["kubectl apply -f examples/", "kubectl get pods", "levelset status"]
 

@@ -7,8 +7,9 @@ An `AdmissionPlugin` gets the `request` of an AdmissionReview and returns its `r
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Protocol, cast
+
+import msgspec
 
 from levelset.apiserver.authn.users import User, user_info
 from levelset.apiserver.registry.builtin.conversions import STORAGE_CONVERSIONS
@@ -133,8 +134,7 @@ def equivalent_resources(catalog: Catalog, served: ServedResource) -> list[Serve
     return [one for one in catalog.all() if one.prefix == served.prefix and one is not served]
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionContext:
+class AdmissionContext(msgspec.Struct, frozen=True):
     """What all admission calls of one client request share: the chain, the user, and what they report."""
 
     chain: AdmissionChain
@@ -142,12 +142,11 @@ class AdmissionContext:
     warnings: list[str]
     """Collects the warnings for the client."""
     view: SubresourceView | None = None
-    annotations: dict[str, str] = field(default_factory=dict[str, str])
+    annotations: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Collects the audit annotations by key, `webhook.example.com/key`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionRequest:
+class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One write that is reviewed: the attributes of an AdmissionReview request, without the objects."""
 
     uid: str

@@ -4,8 +4,9 @@ The trees were validated when they were stored; nothing here fails on them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.server_state import Tree
@@ -28,8 +29,7 @@ GroupVersionResource = tuple[str, str, str]
 _NAMESPACES: Final = ("", "v1", "namespaces")
 
 
-@dataclass(frozen=True, slots=True)
-class RuleWithOperations:
+class RuleWithOperations(msgspec.Struct, frozen=True):
     """The operations and resources that a rule matches; without names, objects of any name."""
 
     groups: frozenset[str]
@@ -64,8 +64,7 @@ class RuleWithOperations:
         return any(one in named for one in ("*/*", f"{plural}/{subresource}", f"{plural}/*", f"*/{subresource}"))
 
 
-@dataclass(frozen=True, slots=True)
-class MatchResources:
+class MatchResources(msgspec.Struct, frozen=True):
     """The `matchConstraints` of a policy, the `matchResources` of a binding, or the rules of a webhook."""
 
     rules: tuple[RuleWithOperations, ...]

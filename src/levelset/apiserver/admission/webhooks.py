@@ -8,7 +8,6 @@ too; the call itself is in `wire/webhook_client.py`.
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -48,8 +47,7 @@ _GROUP: Final = "admissionregistration.k8s.io"
 _VERSIONS: Final = ("v1", "v1beta1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
+class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """One webhook of a configuration, read from its JSON."""
 
     name: str

@@ -6,8 +6,11 @@ loads the CEL compiler, so that its users import it late.
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from levelset.apiserver.expressions.match_conditions import BUDGET_EXHAUSTED
 from levelset.cel import (
@@ -85,8 +88,7 @@ def _type_name(kind: Type) -> str:
     return "null_type" if kind.kind == "null_type" else str(kind)
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyEnvironment:
+class PolicyEnvironment(msgspec.Struct, frozen=True):
     """The CEL environment of a policy: its declared variables, of which each may use those before it. Immutable."""
 
     has_params: bool

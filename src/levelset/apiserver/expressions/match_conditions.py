@@ -2,8 +2,9 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.resources.server_state import Tree
@@ -39,8 +40,7 @@ class MatchConditionError(LevelsetError):
     """The conditions cannot be decided: none is false, and at least one failed to evaluate."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchCondition:
+class MatchCondition(msgspec.Struct, frozen=True):
     """A CEL expression that must be true."""
 
     name: str

@@ -1,7 +1,6 @@
 """Label and field selectors of list, watch and deletecollection requests, matched with little decoding."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -21,8 +20,7 @@ _ALL_FIELDS: Final = FieldSelector.everything()
 _EVERY_KIND: Final = frozenset({"metadata.name", "metadata.namespace"})
 
 
-@dataclass(frozen=True, slots=True)
-class Selectors:
+class Selectors(msgspec.Struct, frozen=True):
     """A label selector and a field selector, which must both match. Selectors with equal strings compare equal."""
 
     labels: LabelSelector = _ALL_LABELS

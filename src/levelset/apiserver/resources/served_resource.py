@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from levelset.apiserver.schema import Compiled
 from levelset.errors import Cause
 from levelset.objects.names import check_dns1123_subdomain
@@ -25,8 +27,7 @@ _GROUPS_WITH_PROGRAMS = frozenset({"admissionregistration.k8s.io", "apiextension
 Object = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A printer column; `path` is a JSONPath, or None for a column that the printer of a built-in kind fills."""
 
     name: str
@@ -37,8 +38,7 @@ class Column:
     path: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScalePaths:
+class ScalePaths(msgspec.Struct, frozen=True, eq=False):
     """The JSONPaths of the three values of the `scale` subresource, such as `.spec.replicas`."""
 
     spec: str
@@ -46,8 +46,7 @@ class ScalePaths:
     selector: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rules:
+class Rules(msgspec.Struct, frozen=True, eq=False):
     """The strategy of a kind beyond its schema; the defaults are those of a custom resource.
 
     `default` sets defaults in the client's object, so they belong to its field manager. The `prepare_` functions set

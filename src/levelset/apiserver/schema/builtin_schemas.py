@@ -6,7 +6,6 @@ more; a schema is compiled when the first object of its kind arrives, part by pa
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -74,8 +73,7 @@ class _Index(msgspec.Struct, frozen=True):
     versions: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltinSchemas:
+class BuiltinSchemas(msgspec.Struct, frozen=True):
     """The kinds of a group and version with their schemas, and the library that resolves their references."""
 
     kinds: Mapping[str, Tree]

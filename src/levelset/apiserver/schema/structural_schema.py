@@ -7,7 +7,9 @@ and without unknown fields). Paths are those of the CRD, such as
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.schema.json_values import copy_tree, join, same
@@ -84,8 +86,7 @@ def _refused(node: Node, path: str) -> Iterator[Cause]:
         yield field_errors.forbidden(join(path, "items"), "items must be a schema object and not an array")
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """The location of a schema: whether defaults are allowed, and whether it is part of an object's metadata."""
 
     root: bool = False

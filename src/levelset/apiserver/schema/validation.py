@@ -13,9 +13,10 @@ whole.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from levelset.apiserver.schema import field_errors, numbers
 from levelset.apiserver.schema.embedded_metadata import METADATA, check_identity
@@ -233,8 +234,7 @@ TYPE = "FieldValueTypeInvalid"
 DUPLICATE = "FieldValueDuplicate"
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(msgspec.Struct, frozen=True):
     """The outcome for an object: the paths of the fields that were dropped, and its field errors."""
 
     dropped: tuple[str, ...] = ()

@@ -35,8 +35,9 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+import msgspec
 
 from levelset.apiserver.schema import numbers
 from levelset.apiserver.schema.embedded_metadata import is_plain_identity
@@ -523,8 +524,7 @@ def _parts(node: Node, names: list[str]) -> Iterator[list[str]]:
 Function = Callable[[Tree], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(msgspec.Struct, frozen=True):
     """A function that is named, and not yet written; `members` if it is for a part of the members of an object."""
 
     name: str

@@ -25,8 +25,8 @@ from levelset.errors import AlreadyExists, ApiError, ApplyConflict, BadObject, B
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import copy_tree, walk
 from levelset.patch import server_side_apply
+from levelset.patch.apply import create_applied
 from levelset.patch.last_applied import KUBECTL
-from levelset.patch.server_side_apply import create_applied
 from levelset.storage import Item
 
 __all__ = ["apply"]

@@ -8,7 +8,6 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from posixpath import normpath
 from typing import Final
@@ -50,8 +49,7 @@ _REVISION_WAIT_SECONDS: Final = 3.0
 """The maximum wait, in seconds, for a revision that this server has not reached yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListQuery:
+class ListQuery(msgspec.Struct, frozen=True):
     """A validated list request."""
 
     selection: Selectors | None = None
@@ -68,8 +66,7 @@ class ListQuery:
     """Whether this is a later page; if its revision is compacted, the client gets a token to continue without it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListResult:
+class ListResult(msgspec.Struct, frozen=True):
     """A page of a list: its items, their revision, the continue token and the number of remaining items."""
 
     items: list[Item]

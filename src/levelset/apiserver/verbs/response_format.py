@@ -6,7 +6,6 @@ in its Accept header (`application/json;as=Table;g=meta.k8s.io;v=v1`), which `wi
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -52,8 +51,7 @@ _SLICE: Final = 1_000
 _BROWSERS: Final = ("curl/", "Wget/", "Mozilla/5.0")
 
 
-@dataclass(frozen=True, slots=True)
-class Representation:
+class Representation(msgspec.Struct, frozen=True):
     """What to render instead of the object: TABLE, METADATA or METADATA_LIST, in a version of meta.k8s.io.
 
     `include` is the part of the object in each row of a table: `Metadata`, `Object` or `None`.

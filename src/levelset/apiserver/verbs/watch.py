@@ -13,11 +13,9 @@
 """
 
 import asyncio
-import dataclasses
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -73,8 +71,7 @@ _MAX_BACKLOG_BYTES: Final = 8 * 1024 * 1024
 _Events = Generator[bytes, None, None]
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(msgspec.Struct, frozen=True):
     """The options of a watch; watchers with equal topics get the same bytes.
 
     `min_revision` is a future revision that the client has already seen: changes up to it are not sent.
@@ -721,8 +718,7 @@ _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"", "0", "f", "F", "false", "FALSE", "False"})
 
 
-@dataclass(frozen=True, slots=True)
-class WatchQuery:
+class WatchQuery(msgspec.Struct, frozen=True):
     """A validated watch request."""
 
     after: int | None = None
@@ -824,7 +820,7 @@ def _open(state: ServerState, topic: Topic, query: WatchQuery, timeout: float, s
     revision = state.storage.revision
     after = revision if query.after == -1 else query.after
     if after is not None and after > revision:
-        topic = dataclasses.replace(topic, min_revision=after)
+        topic = msgspec.structs.replace(topic, min_revision=after)
     loop = asyncio.get_running_loop()
     watcher.timers.append(loop.call_later(timeout, watcher.end))
     if query.bookmarks:

@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from levelset.apiserver.wire.status_errors import method_not_allowed
 from levelset.http import Request, Response
@@ -13,8 +14,7 @@ __all__ = ["Document", "DocumentCache", "check_read_method", "make_document", "p
 JSON = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """An encoded document and the digest of its bytes."""
 
     body: bytes

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
@@ -47,8 +46,7 @@ _encode: Final = msgspec.json.Encoder().encode
 _NAME_ENDS: Final = re.compile(rb"\"[ \t\r\n]*:")
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseFormat:
+class ResponseFormat(msgspec.Struct, frozen=True):
     """The format of a response: its media type, and the `meta.k8s.io` kind that objects are converted to, if any."""
 
     media: str = JSON

@@ -1,7 +1,9 @@
 """The authorizer library of CEL: authorization checks of the requesting user or a service account."""
 
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from levelset.cel.errors import EvaluationError
 from levelset.cel.library.formats import FORMATS
@@ -11,8 +13,7 @@ from levelset.cel.values import NONE
 __all__ = ["OVERLOADS", "Authorizer", "Decide", "Decision", "GroupCheck", "PathCheck", "ResourceCheck"]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """The result of an authorization check."""
 
     cel_type: ClassVar[str] = "kubernetes.authorization.Decision"
@@ -30,8 +31,7 @@ class Decide(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Authorizer:
+class Authorizer(msgspec.Struct, frozen=True):
     """The variable `authorizer`, for the user of the request or for a service account."""
 
     cel_type: ClassVar[str] = "kubernetes.authorization.Authorizer"
@@ -40,8 +40,7 @@ class Authorizer:
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PathCheck:
+class PathCheck(msgspec.Struct, frozen=True):
     """A check of a non-resource path."""
 
     cel_type: ClassVar[str] = "kubernetes.authorization.PathCheck"
@@ -50,8 +49,7 @@ class PathCheck:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCheck:
+class GroupCheck(msgspec.Struct, frozen=True):
     """A check of an API group."""
 
     cel_type: ClassVar[str] = "kubernetes.authorization.GroupCheck"
@@ -60,8 +58,7 @@ class GroupCheck:
     group: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceCheck:
+class ResourceCheck(msgspec.Struct, frozen=True):
     """A check of a resource."""
 
     cel_type: ClassVar[str] = "kubernetes.authorization.ResourceCheck"

@@ -1,10 +1,11 @@
 """`Config`: how to reach an API server (URL, further URLs, trusted certificates, credentials, impersonation)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
+
+import msgspec
 
 from levelset.client.config.credentials import Anonymous, Credentials
 from levelset.errors import ConfigError
@@ -14,14 +15,13 @@ __all__ = ["Config", "Impersonation"]
 _HEADER_NAME: Final = "!#$&'*+^`|"  # allowed in a header's name, besides letters, digits and -._~
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Impersonation:
+class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
     """The user that requests impersonate; the server checks that the real user may do that."""
 
     user: str
     uid: str | None = None
     groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    extra: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
 
     def __post_init__(self) -> None:
         if not self.user:
@@ -42,8 +42,7 @@ class Impersonation:
         return ("Impersonate-User", self.user), *uid, *groups, *extra
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Config:
+class Config(msgspec.Struct, frozen=True, kw_only=True):
     """How to reach one API server.
 
     `server` is its URL, possibly with a path prefix. The server's certificate is verified with `ca` (PEM) or `ca_file`,
@@ -62,7 +61,7 @@ class Config:
     """The name that the server's certificate must have, if it is not the host of `server`."""
     proxy: str | None = None
     """The URL of an HTTP, HTTPS or SOCKS5 proxy."""
-    credentials: Credentials = field(default_factory=Anonymous)
+    credentials: Credentials = msgspec.field(default_factory=Anonymous)
     """How requests are authenticated: Token, TokenFile, Basic, ClientCertificate, ExecPlugin or Anonymous."""
     impersonate: Impersonation | None = None
     """The user to act as, which the credentials must allow."""
@@ -72,7 +71,7 @@ class Config:
         parts = _split(self.server, "server", ("http", "https"))
         if parts.query or parts.fragment or "@" in parts.netloc:
             raise ConfigError("The server's URL must be scheme, host, port and path only: remove the rest.")
-        object.__setattr__(self, "server", self.server.rstrip("/"))
+        msgspec.structs.force_setattr(self, "server", self.server.rstrip("/"))
         for one in self.servers:
             other = _split(one, "server", ("http", "https"))
             if (other.scheme, other.path.rstrip("/")) != (parts.scheme, parts.path.rstrip("/")) or "@" in other.netloc:

@@ -12,7 +12,6 @@ import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -34,8 +33,7 @@ Interactive = Literal["Never", "IfAvailable", "Always"]
 _decode: Final = msgspec.json.Decoder()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ExecSpec:
+class ExecSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The program to run, and how; `owner` names the user entry of the kubeconfig in messages.
 
     `cluster` is the cluster info for the plugin, None if it gets none (provideClusterInfo).
@@ -43,7 +41,7 @@ class ExecSpec:
 
     command: str
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     api_version: str = "client.authentication.k8s.io/v1"
     interactive: Interactive = "IfAvailable"
     install_hint: str = ""
@@ -55,8 +53,7 @@ class ExecSpec:
         return f"ExecSpec({self.command!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ExecCredential:
+class ExecCredential(msgspec.Struct, frozen=True, kw_only=True):
     """The credentials that a plugin printed; `expires` is None if it did not say."""
 
     headers: Mapping[str, str]

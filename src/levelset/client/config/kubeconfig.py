@@ -11,9 +11,10 @@ import binascii
 import codecs
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from levelset.client.config.config import Config, Impersonation
 from levelset.client.config.credentials import (
@@ -26,10 +27,12 @@ from levelset.client.config.credentials import (
     TokenFile,
     check_token,
 )
-from levelset.client.config.exec_plugin import ExecPlugin, ExecSpec, Interactive
 from levelset.errors import BadObject, ConfigError
 from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.names import quote
+
+if TYPE_CHECKING:
+    from levelset.client.config.exec_plugin import Interactive
 
 __all__ = [
     "Entry",
@@ -44,8 +47,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One cluster, user or context: its fields, and the file that defines it."""
 
     kind: str
@@ -162,8 +164,7 @@ _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SECTIONS: Final = {"clusters": "cluster", "users": "user", "contexts": "context"}
 
 
-@dataclass(frozen=True, slots=True)
-class Kubeconfig:
+class Kubeconfig(msgspec.Struct, frozen=True):
     """The content of one file, or of several merged ones."""
 
     files: tuple[Path, ...]
@@ -301,7 +302,7 @@ def _names(entries: Mapping[str, Entry]) -> str:
 
 
 _VERSIONS: Final = tuple(f"client.authentication.k8s.io/{version}" for version in ("v1", "v1beta1"))
-_MODES: Final[Mapping[str, Interactive]] = {"Never": "Never", "IfAvailable": "IfAvailable", "Always": "Always"}
+_MODES: Final["Mapping[str, Interactive]"] = {"Never": "Never", "IfAvailable": "IfAvailable", "Always": "Always"}
 _SUCCESSORS: Final = {
     "azure": "kubelogin (`kubelogin convert-kubeconfig`)",
     "gcp": "gke-gcloud-auth-plugin (`gcloud container clusters get-credentials` writes it)",
@@ -380,6 +381,8 @@ def _plugin(user: Entry, cluster: Callable[[], Mapping[str, Any]]) -> Credential
     mode = found.text("interactiveMode") or "IfAvailable"
     if mode not in _MODES:
         raise found.error("interactiveMode", f"is {quote(mode)}: it must be one of {', '.join(_MODES)}.")
+    from levelset.client.config.exec_plugin import ExecPlugin, ExecSpec  # noqa: PLC0415  # few clusters need a plugin
+
     spec = ExecSpec(
         command=_program(command, user.file),
         args=found.texts("args"),

@@ -5,8 +5,9 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from levelset.client.config.config import Config
 from levelset.client.config.tls import ClientTls

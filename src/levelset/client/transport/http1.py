@@ -7,7 +7,6 @@ the body of a streamed response for watches and logs. Pooling is in `pool.py`, t
 """
 
 import asyncio
-import re
 import select
 import socket
 import ssl
@@ -21,6 +20,7 @@ import msgspec
 from levelset.client.transport.interface import BodyStream, Call, Response
 from levelset.errors import ConfigError, TimedOut, Unreachable
 from levelset.http.messages import Headers
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = [
     "Connection",
@@ -180,8 +180,8 @@ _HEADER_NAME_BYTES: Final = (
 _NEVER_SIMPLE: Final = frozenset("puw")
 _FIELDS: Final = rb"(?:%b: [!-~][ -~]*+\r\n)*+" % _HEADER_NAME_BYTES
 _FRAMING_LINE: Final = rb"(?:[Cc]ontent-[Ll]ength: ([0-9]{1,10})|[Tt]ransfer-[Ee]ncoding: chunked)\r\n"
-_HEAD: Final = re.compile(rb"HTTP/1\.1 ([2-5][0-9][0-9]) [ -~]*+\r\n%b%b%b\r\n" % (_FIELDS, _FRAMING_LINE, _FIELDS))
-_CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,7})\r\n")
+_HEAD: Final = Pattern(rb"HTTP/1\.1 ([2-5][0-9][0-9]) [ -~]*+\r\n%b%b%b\r\n" % (_FIELDS, _FRAMING_LINE, _FIELDS))
+_CHUNK: Final = Pattern(rb"([0-9A-Fa-f]{1,7})\r\n")
 _LAST: Final = b"\r\n0\r\n\r\n"
 # Without interim responses (1xx), and those that never have a body (204, 304).
 _STATUS: Final = {b"%d" % status: status for status in range(200, 600) if status not in {204, 304}}
@@ -574,9 +574,9 @@ _WITH_BODY: Final = frozenset({"PATCH", "POST", "PUT"})
 _FRAMING_HEADERS: Final = frozenset(
     {"connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"}
 )
-_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_TARGET: Final = re.compile(r"/[!-~]*")
-_VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
+_HEADER_NAME: Final = Pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TARGET: Final = Pattern(r"/[!-~]*")
+_VALUE: Final = Pattern(r"[\t -~\x80-\xff]*")
 _MAX_CACHED: Final = 256
 
 _Items = tuple[tuple[str, str], ...]

@@ -3,8 +3,9 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from levelset.client.transport.http1 import Connection, Exchange
 from levelset.errors import ConfigError, Unreachable
@@ -14,8 +15,7 @@ __all__ = ["Pool", "PoolLimits"]
 CLOSED: Final = "cannot be called any more: the client was closed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolLimits:
+class PoolLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a client's connections; times are seconds.
 
     At most `connections` calls are in flight; others wait. Streams do not count: they have no end, and many watches
@@ -44,7 +44,7 @@ class PoolLimits:
     """The part of a stream that was received and not read yet; beyond it the client stops reading from the socket."""
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in self.__struct_fields__:
             if not getattr(self, name) > 0 and name != "idle":
                 raise ConfigError(f"PoolLimits.{name} must be more than 0, not {getattr(self, name)!r}.")
 

@@ -2,9 +2,10 @@
 
 import asyncio
 import base64
-from dataclasses import dataclass
 from typing import Self, cast
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from levelset.errors import ConfigError, Unreachable
 
@@ -13,8 +14,7 @@ __all__ = ["Proxy", "Tunnel", "authority"]
 _MAX_HEAD = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Proxy:
+class Proxy(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP proxy, spoken to over TLS if `is_secure`; `login` is the value of Proxy-Authorization."""
 
     host: str

@@ -12,9 +12,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from contextvars import Context
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
+
+import msgspec
 
 from levelset.aio import timing
 from levelset.aio.backoff import Backoff
@@ -33,8 +34,7 @@ from levelset.runtime.watch.watcher import OnError, WatchError
 __all__ = ["BatchTap", "EventSource", "Handle", "Informer", "ProgressListener", "Stats"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """The statistics of one informer at one moment.
 
     `lag` is the seconds since the API server last sent an event or a bookmark; it sends a bookmark about every minute.

@@ -9,9 +9,10 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from levelset.aio import timing
 from levelset.client.client import Client
@@ -56,8 +57,7 @@ def _log_hot_loop(found: HotLoop) -> None:
     log.warning("%s", found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextDependencies:
+class ContextDependencies(msgspec.Struct, frozen=True, kw_only=True):
     """What the contexts of one running controller share.
 
     `is_superseded` says whether a newer request for an object is queued, `wake` enqueues an object, and `on_hot_loop`
@@ -74,10 +74,10 @@ class ContextDependencies:
     cache_lookup: CacheLookup
     states: tuple[StateMap[Any, Any, Any], ...] = ()
     log: logging.Logger = log
-    conflicts: ConflictTracker = field(default_factory=ConflictTracker)
-    applied: AppliedCache = field(default_factory=AppliedCache)
-    expectations: Expectations = field(default_factory=Expectations)
-    hot_loops: HotLoopDetector = field(default_factory=HotLoopDetector)
+    conflicts: ConflictTracker = msgspec.field(default_factory=ConflictTracker)
+    applied: AppliedCache = msgspec.field(default_factory=AppliedCache)
+    expectations: Expectations = msgspec.field(default_factory=Expectations)
+    hot_loops: HotLoopDetector = msgspec.field(default_factory=HotLoopDetector)
     is_superseded: Callable[[Ref[Any]], bool] = _never
     wake: Callable[[Ref[Any]], object] = _nothing
     ref_of: Callable[[str], Ref[Any]] = _unknown

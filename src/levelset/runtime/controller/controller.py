@@ -1,7 +1,6 @@
 """`Controller`: which objects are reconciled, by which function, because of which changes, and with which options."""
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any, Final, Generic, Self, TypedDict, TypeVar, Unpack, cast, 
 from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
 from levelset.client.requests import Labels
 from levelset.errors import ConfigError
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.ref import GroupVersionKind
 from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
@@ -42,7 +42,7 @@ _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "gone": ("ref", "ctx"),
     "gave_up": ("object", "error", "ctx"),
 }
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+_NAME: Final = Pattern(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 
 class ControllerOptions(TypedDict, Generic[K], total=False):

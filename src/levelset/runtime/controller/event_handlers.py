@@ -9,9 +9,10 @@ that a reconciler is not woken by its own status writes.
 
 import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from levelset.client.object_types import Item, Kind, View, view_of
 from levelset.errors import BadName, ConfigError
@@ -118,8 +119,7 @@ class Enqueue(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The kind that a controller reconciles; normalizes refs, so that each object has exactly one ref and key.
 
     A ref without a namespace means the client's `namespace`; for a cluster-scoped kind the namespace is dropped. A ref
@@ -273,8 +273,7 @@ def reference_index(relation: References, kind: Kind[Any], *, namespaced: bool, 
     return Index(kind, names, name=f"references by {getattr(relation.names, '__name__', 'a function')}")
 
 
-@dataclass(frozen=True)
-class _Names:
+class _Names(msgspec.Struct, frozen=True):
     """The user's function, with each ref as an index value that is independent of the version of its kind."""
 
     names: Callable[[Any], Iterable[Ref[Any]]]

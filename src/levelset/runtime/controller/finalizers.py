@@ -12,13 +12,13 @@ nor restored. If a cleanup fails, the finalizer stays and the cleanup runs again
 never reconciled.
 """
 
-import re
 from typing import Any, Final, Literal
 
 from levelset.client.client import Client
 from levelset.client.patches import JsonPatch
 from levelset.errors import ConfigError, Conflict, Invalid, NotFound
 from levelset.objects.kind_definition import Definition
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.names import MAX_LABEL, check_label_key, is_qualified_name
 from levelset.objects.ref import Ref
 from levelset.objects.resource import Object
@@ -29,7 +29,7 @@ __all__ = ["Step", "add", "add_patch", "check_finalizer", "finalizer_name", "rem
 Step = Literal["add", "cleanup", "ignore", "reconcile"]
 """The next step for an object of a controller with a finalizer."""
 
-_UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_UNFIT: Final = Pattern(r"[^A-Za-z0-9_.-]+")
 
 
 def step(obj: Object | Unstructured, finalizer: str) -> Step:

@@ -1,10 +1,11 @@
 """Runs one reconcile: reads the object, handles finalizer and deletion, and calls the user's function."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from levelset.client.object_types import Kind
 from levelset.errors import BadObject, ConfigError, GiveUp
@@ -35,8 +36,7 @@ GaveUpHandler = Callable[[K, GiveUp, Context], Awaitable[object]]
 """Is called after the reconcile function raised GiveUp, to set a condition for example."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handlers(Generic[K]):
+class Handlers(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
     """The user's functions of a controller, its finalizer and its state maps."""
 
     reconcile: Reconcile[K]

@@ -19,8 +19,9 @@ Each constructor's docstring says which relation to use when; `event_handlers.py
 
 import math
 from collections.abc import AsyncIterable, Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
+
+import msgspec
 
 from levelset.client.object_types import Kind, OnlyMetadata, view_of
 from levelset.client.requests import Labels
@@ -79,8 +80,7 @@ class WatchOptions(TypedDict, total=False):
     """Indexes of the cache of this kind, for `ctx.list(kind, index=(index, value))`; none unless given."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Watch:
+class _Watch(msgspec.Struct, frozen=True, kw_only=True):
     """What the relations to another kind have in common; `kind` may be metadata only."""
 
     kind: Kind[Any]
@@ -93,44 +93,38 @@ class _Watch:
         namespaces_of(self.kind, self.namespace)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Owns(_Watch):
+class Owns(_Watch, frozen=True, kw_only=True):
     """See `owns`."""
 
     every_owner: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Watches(_Watch):
+class Watches(_Watch, frozen=True, kw_only=True):
     """See `watches`."""
 
     to: Callable[[Any], Iterable[Ref[Any]]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class References(_Watch):
+class References(_Watch, frozen=True, kw_only=True):
     """See `references`, and `matches`, which sets `theirs`."""
 
     names: Callable[[Any], Iterable[Any]]
     theirs: Callable[[Any], Iterable[Hashable]] | None = None
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """See `source`."""
 
     stream: Stream
 
 
-@dataclass(frozen=True)
-class Every:
+class Every(msgspec.Struct, frozen=True):
     """See `every`."""
 
     ticks: float | Stream
 
 
-@dataclass(frozen=True)
-class Remembers:
+class Remembers(msgspec.Struct, frozen=True):
     """See `remembers`."""
 
     states: StateMap[Any, Any, Any]

@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import aclosing, nullcontext
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from levelset.aio import timing
 from levelset.errors import ConfigError, LevelsetError
@@ -30,8 +31,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RequestQueue:
+class RequestQueue(msgspec.Struct, frozen=True, kw_only=True):
     """The scheduler of a controller, its kind (`target`), and the function that enqueues objects."""
 
     target: Target

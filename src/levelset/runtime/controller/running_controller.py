@@ -15,12 +15,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from levelset.aio import Backoff, Crash, Delays, Restart, Supervisor, Verdict, timing
 from levelset.client.object_types import Kind, view_of
@@ -527,16 +527,14 @@ def _both(one: Predicate | None, other: Predicate | None) -> Predicate | None:
     return (other or one) if one is None or other is None else all_of(one, other)
 
 
-@dataclass(frozen=True)
-class OwnCache(Generic[K]):
+class OwnCache(msgspec.Struct, Generic[K], frozen=True):
     """The store of a controller's own objects, and which own writes it does not show yet, if that is known."""
 
     store: Store[K]
     source: CacheSource | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoopOptions:
+class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a controller that concern its queue and workers."""
 
     name: str
@@ -546,8 +544,7 @@ class LoopOptions:
     on_error: ErrorPolicy | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Engine(Generic[K]):
+class Engine(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
     """What processes requests: the workers, what their contexts share, and the error handler."""
 
     dependencies: ContextDependencies
@@ -555,8 +552,7 @@ class Engine(Generic[K]):
     workers: WorkerPool[K]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ControllerParts(Generic[K]):
+class ControllerParts(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
     """The parts of a running controller."""
 
     queue: RequestQueue
@@ -689,8 +685,7 @@ async def open_engine(
     return Engine(dependencies=dependencies, error_handler=error_handler, workers=workers)
 
 
-@dataclass(frozen=True)
-class _Stores:
+class _Stores(msgspec.Struct, frozen=True):
     """Several stores that are read as one."""
 
     stores: Sequence[Store[Any]]

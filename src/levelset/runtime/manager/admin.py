@@ -13,17 +13,15 @@ commands `levelset status`, `why` and `trigger` use it.
 """
 
 import asyncio
-import hmac
 import json
 import os
-import secrets
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import asdict
 
 from levelset.client.object_types import View, view_of
 from levelset.errors import ApiError, BadName, BadRequest, ConfigError, NotFound
@@ -33,8 +31,10 @@ from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.process_records import ProcessRecord, remove_record, write_record
-from levelset.runtime.manager.sharding.member import MemberReport
 from levelset.runtime.recording import RecordingLimits
+
+if TYPE_CHECKING:
+    from levelset.runtime.manager.sharding.member import MemberReport
 
 __all__ = ["AdminServer", "ManagerView", "reconciles_of", "report_controllers", "report_watches", "trigger_reconcile"]
 
@@ -46,14 +46,13 @@ _SWITCHES: Final = frozenset({"POST", "DELETE"})
 Handler = Callable[[Request], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ManagerView:
+class ManagerView(msgspec.Struct, frozen=True):
     """What the admin API reads of a manager; each function returns the current state."""
 
     controllers: Callable[[], Mapping[str, RunningController[Any]]]
     watches: Callable[[], Sequence[Stats]]
     is_leader: Callable[[], bool]
-    members: Callable[[], Sequence[MemberReport] | None] = lambda: None
+    members: "Callable[[], Sequence[MemberReport] | None]" = lambda: None
     """The members of the shards; None without shards."""
     record: Callable[[RecordingLimits | None], Awaitable[Mapping[str, Any]]] | None = None
     """Records the manager, or (None) ends the recording; returns the file and its size."""
@@ -64,7 +63,7 @@ class AdminServer:
 
     def __init__(self, view: ManagerView) -> None:
         self._view = view
-        self._token = secrets.token_urlsafe(32)
+        self._token = os.urandom(32).hex()
         self._server = Server(self.handle)
         self._path: Path | None = None
         self._handlers: dict[tuple[str, str], Handler] = {
@@ -101,6 +100,8 @@ class AdminServer:
     def handle(self, request: Request) -> Response | Awaitable[Response]:
         """Handles one request: 401 without the token, whatever the path."""
         given = request.headers.get("authorization") or ""
+        import hmac  # noqa: PLC0415  # it loads OpenSSL's digests, which few programs need
+
         if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
             return _answer(401, {"error": "send the token from the manager's file as a bearer token"})
         if request.segments == ("record",) and request.method in _SWITCHES and self._view.record is not None:

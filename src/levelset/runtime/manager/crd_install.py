@@ -7,12 +7,11 @@ everything, and a warning names the attribute: it may be a class of another proj
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from levelset.client.client import Client
 from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
 from levelset.client.rest_mapper import RestMapper
-from levelset.codegen.crd import crd_of
 from levelset.errors import ConfigError, UnknownKind
 from levelset.objects.kind_definition import definition_of
 from levelset.objects.ref import GroupVersionKind, Ref
@@ -21,7 +20,9 @@ from levelset.objects.unstructured import Unstructured
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.relations import Owns, References, Watches
 from levelset.runtime.manager.system import System
-from levelset.runtime.webhook.webhook_set import Webhooks
+
+if TYPE_CHECKING:
+    from levelset.runtime.webhook.webhook_set import Webhooks
 
 __all__ = ["CRD_GVK", "crds_for", "install_crds", "is_established", "kinds_of", "kinds_to_serve"]
 
@@ -46,9 +47,9 @@ def kinds_of(controllers: Iterable[Controller[Any]]) -> Sequence[View[Any]]:
     return tuple(found.values())
 
 
-def kinds_to_serve(system: System, webhooks: Webhooks) -> Sequence[View[Any]]:
+def kinds_to_serve(system: System, webhooks: "Webhooks | None") -> Sequence[View[Any]]:
     """All kinds that a server must serve for a system; those of webhooks first, which name the stored version."""
-    named = [*webhooks.kinds, *system.kinds]
+    named = [*(() if webhooks is None else webhooks.kinds), *system.kinds]
     found = {view.gvk: view for view in map(view_of, named)}
     return tuple({**found, **{one.gvk: one for one in kinds_of(system.controllers) if one.gvk not in found}}.values())
 
@@ -86,6 +87,8 @@ def crds_for(views: Iterable[View[Any]]) -> Mapping[str, dict[str, Any]]:
 
 
 def _definition(name: str, classes: Sequence[type[Object]]) -> dict[str, Any]:
+    from levelset.codegen.crd import crd_of  # noqa: PLC0415  # only a program with a local server makes CRDs
+
     try:
         return crd_of(*classes, stored=classes[0], reads_source=False)
     except ConfigError as error:

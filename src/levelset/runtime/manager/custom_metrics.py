@@ -14,7 +14,6 @@ checked at the definition. Values may be changed from any thread.
 """
 
 import math
-import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -24,7 +23,8 @@ from time import perf_counter
 from typing import ClassVar, Final, Generic, Literal, TypeVar
 
 from levelset.errors import ConfigError
-from levelset.runtime.manager.prometheus_text import Family, Registry, Sample, histogram_samples
+from levelset.objects.lazy_pattern import Pattern
+from levelset.runtime.manager.prometheus_text import REGISTRY, Family, Registry, Sample, histogram_samples
 
 __all__ = [
     "DEFAULT_BUCKETS",
@@ -37,14 +37,11 @@ __all__ = [
     "HistogramValue",
 ]
 
-REGISTRY: Final = Registry()
-"""The registry of metrics that are defined at module level; every manager of the process serves it."""
-
 DEFAULT_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """The buckets of a Histogram unless given, in seconds; those of prometheus-client."""
 
-_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
+_NAME: Final = Pattern(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL: Final = Pattern(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _RESERVED: Final = ("controller_runtime_", "leader_election_", "levelset_", "rest_client_", "workqueue_")
 
 

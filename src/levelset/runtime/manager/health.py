@@ -6,8 +6,9 @@ alone. A failing check says why: a watch without permission shows the error that
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from levelset.errors import ConfigError
 from levelset.http.messages import Request, Response
@@ -21,8 +22,7 @@ Check = Callable[[], str | Awaitable[str | None] | None]
 _PLAIN: Final = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(msgspec.Struct, frozen=True):
     """The result of one check."""
 
     name: str

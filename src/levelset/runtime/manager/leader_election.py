@@ -7,7 +7,6 @@ duration, by the candidate's own clock, the holder is considered gone. Clocks of
 `fence` raises as soon as the Lease may be lost, and guards every write of a leader.
 """
 
-import dataclasses
 import random as stdlib_random
 import socket
 import time
@@ -16,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from levelset.aio import timing
 from levelset.client.client import Client
@@ -116,8 +117,7 @@ class Lease(Resource[LeaseSpec, None], api="coordination.k8s.io/v1"):
     spec: LeaseSpec = LeaseSpec()
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderElectionRecord:
+class LeaderElectionRecord(msgspec.Struct, frozen=True):
     """The content of a Lease: holder, duration in seconds, times of acquisition and renewal, number of transitions."""
 
     holder: str = ""
@@ -351,7 +351,7 @@ class ElectionState:
         if record is None:
             return LeaderElectionRecord(self.identity, settings.lease, stamp, stamp)
         if record.holder == self.identity:
-            return dataclasses.replace(record, duration=settings.lease, renewed=stamp)
+            return msgspec.structs.replace(record, duration=settings.lease, renewed=stamp)
         if record.holder and now < self._changed_at + (record.duration or settings.lease):
             return None
         return LeaderElectionRecord(self.identity, settings.lease, stamp, stamp, record.transitions + 1)
@@ -370,7 +370,7 @@ class ElectionState:
     def released_record(self, stamp: str) -> LeaderElectionRecord:
         """The record to write in order to release the Lease: no holder, so that any candidate may acquire it."""
         record = self._record or LeaderElectionRecord()
-        return dataclasses.replace(record, holder="", duration=1, acquired=stamp, renewed=stamp)
+        return msgspec.structs.replace(record, holder="", duration=1, acquired=stamp, renewed=stamp)
 
 
 def read_record(lease: Lease) -> LeaderElectionRecord:

@@ -11,10 +11,11 @@ async with open_local(websites) as local:
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
 
 from levelset.client.client import Client
 from levelset.errors import ConfigError
@@ -33,8 +34,7 @@ __all__ = ["LocalServer", "LocalSystem", "open_in_process_server", "open_local",
 KUBECONFIG: Final = "levelset.kubeconfig"
 
 
-@dataclass(frozen=True, slots=True)
-class LocalSystem:
+class LocalSystem(msgspec.Struct, frozen=True):
     """A server, its client, and a manager that runs the parts; `kubeconfig` only if the server listens."""
 
     server: "ApiServer"
@@ -77,8 +77,7 @@ async def open_local(
                 yield LocalSystem(local.server, client, manager, local.kubeconfig)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalServer:
+class LocalServer(msgspec.Struct, frozen=True):
     """A server, and its kubeconfig file if it listens."""
 
     server: "ApiServer"

@@ -19,7 +19,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from levelset.client.client import Client, ServerLocation
 from levelset.client.internals import with_hook
@@ -35,19 +35,22 @@ from levelset.runtime.controller.request import OUTSIDE, Reason
 from levelset.runtime.controller.running_controller import RunningController, running
 from levelset.runtime.controller.traced_tasks import Tracer
 from levelset.runtime.manager.admin import AdminServer, ManagerView
-from levelset.runtime.manager.custom_metrics import REGISTRY
 from levelset.runtime.manager.health import Check, CheckResult, Health, watch_check_results
 from levelset.runtime.manager.http_endpoints import Address, HttpEndpoints
-from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, lease_time
 from levelset.runtime.manager.lifecycle import Lifecycle, Phase, Runnable, Work
 from levelset.runtime.manager.metrics import Metrics
 from levelset.runtime.manager.process_records import private_folder
-from levelset.runtime.manager.sharding.hand_over import HandOver, ShardedController
-from levelset.runtime.manager.sharding.member import Sharding, ShardMember
-from levelset.runtime.manager.webhook_hosting import WebhookHosting
-from levelset.runtime.recording import Recorder, Recording, RecordingLimits, recording_of, switched_on_later
+from levelset.runtime.manager.prometheus_text import REGISTRY
+from levelset.runtime.recording import Recording, RecordingLimits, recording_of, switched_on_later
 from levelset.runtime.watch.watcher import IDLE_TIMEOUT
-from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
+
+if TYPE_CHECKING:
+    from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector
+    from levelset.runtime.manager.sharding.hand_over import HandOver, ShardedController
+    from levelset.runtime.manager.sharding.member import Sharding, ShardMember
+    from levelset.runtime.manager.webhook_hosting import WebhookHosting
+    from levelset.runtime.recording import Recorder
+    from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
 __all__ = ["MAIN_CLUSTER", "HostedController", "LifecycleHook", "ManagedCluster", "Manager"]
 
@@ -62,6 +65,12 @@ Moment = Literal["elected", "start", "stop"]
 _HOST: Final = "apiserver"
 
 _log: Final = logging.getLogger("levelset.runtime.manager")
+
+
+def _hand_over(shards: "Sharding") -> "HandOver":
+    from levelset.runtime.manager.sharding.hand_over import HandOver  # noqa: PLC0415  # few programs have shards
+
+    return HandOver(shards.drain)
 
 
 class Manager:
@@ -95,8 +104,8 @@ class Manager:
         self,
         where: Cluster | Client | ServerLocation = None,
         *,
-        leader: LeaderElection | None = None,
-        shards: Sharding | None = None,
+        leader: "LeaderElection | None" = None,
+        shards: "Sharding | None" = None,
         health: Address | None = None,
         metrics: Address | None = None,
         admin: bool = False,
@@ -104,7 +113,7 @@ class Manager:
         sync_within: float | None = 120.0,
         idle_timeout: float = IDLE_TIMEOUT,
         observers: Sequence[Observer] = (),
-        webhooks: Webhooks | NestedWebhooks = (),
+        webhooks: "Webhooks | NestedWebhooks" = (),
         now: Callable[[], datetime] = wall_clock,
         record: str | Path | Recording | None = None,
     ) -> None:
@@ -118,10 +127,11 @@ class Manager:
             raise ConfigError("Manager(leader=, shards=): give one of them; with shards every replica works")
         self._leader = leader
         self._shards = shards
-        self._hand_over = None if shards is None else HandOver(shards.drain)
+        self._hand_over = None if shards is None else _hand_over(shards)
         self._member: ShardMember | None = None
-        hooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
-        self._hosting = WebhookHosting(hooks, self.health, self.metrics.registry)
+        self._hosting: WebhookHosting | None = None
+        if webhooks != ():
+            self._host(webhooks)
         if shards is not None:  # while it stops, its objects have no owner
             grace = shards.drain if grace is None else min(grace, shards.drain)
         self._grace = grace
@@ -171,7 +181,7 @@ class Manager:
     @property
     def urls(self) -> Mapping[str, str]:
         """The URLs of `health`, `metrics` and `webhooks`, of those that are served."""
-        return {**self._endpoints.urls, **self._hosting.urls}
+        return {**self._endpoints.urls, **(self._hosting.urls if self._hosting is not None else {})}
 
     @property
     def is_leader(self) -> bool:
@@ -181,7 +191,7 @@ class Manager:
         return self._elected.is_set() if self._elector is None else self._elector.is_leader
 
     @property
-    def shard_member(self) -> ShardMember | None:
+    def shard_member(self) -> "ShardMember | None":
         """This replica as a member of its shards; None without shards, and before the start."""
         return self._member
 
@@ -245,11 +255,20 @@ class Manager:
         self._clusters[name] = managed
         self.metrics.add_cluster(name, cluster.stats)
 
-    def add_webhooks(self, *webhooks: Webhooks | NestedWebhooks) -> None:
+    def add_webhooks(self, *webhooks: "Webhooks | NestedWebhooks") -> None:
         """Adds webhooks; ConfigError once the manager has started."""
         if self._is_used:
             raise ConfigError("add webhooks before the manager starts: the API server may need them for the first list")
-        self._hosting.webhooks = self._hosting.webhooks.with_more(*webhooks)
+        self._host(*webhooks)
+
+    def _host(self, *webhooks: "Webhooks | NestedWebhooks") -> None:
+        # Imported late: they bring an HTTPS server and certificates along, and most programs have none.
+        from levelset.runtime.manager.webhook_hosting import WebhookHosting  # noqa: PLC0415
+
+        if self._hosting is None:
+            self._hosting = WebhookHosting(webhooks, self.health, self.metrics.registry)
+        else:
+            self._hosting.webhooks = self._hosting.webhooks.with_more(*webhooks)
 
     async def remove(self, what: Controller[Any] | str) -> None:
         """Stops and removes a controller or a task; running reconciles may finish within the grace period."""
@@ -279,7 +298,7 @@ class Manager:
         """Calls a function when all controllers and tasks have ended, before the caches are closed."""
         self._hooks["stop"].append(hook)
 
-    async def start_recording(self, record: str | Path | Recording | None = None) -> Recorder:
+    async def start_recording(self, record: str | Path | Recording | None = None) -> "Recorder":
         """Records this manager from now on, beginning with what its caches hold; reconciles in flight are left out.
 
         Limits and redaction are those of the manager's own `record`, unless a Recording is given; without that it ends
@@ -374,8 +393,9 @@ class Manager:
             lifecycle.final_steps.append(self._admin.stop)
         lifecycle.begin(Phase.WEBHOOKS)
         cluster = await self._connect()
-        lifecycle.final_steps.insert(0, self._hosting.close)
-        await self._hosting.open(cluster.client)
+        if self._hosting is not None:
+            lifecycle.final_steps.insert(0, self._hosting.close)
+            await self._hosting.open(cluster.client)
         if self._record is not None and self._record.from_start:
             await self._start_recorder(self._record, cluster)
         # Before the client is closed, and after everything that may still be recorded has ended.
@@ -386,6 +406,8 @@ class Manager:
         for managed in tuple(self._clusters.values()):
             await managed.wait_open()
         if self._leader is not None:
+            from levelset.runtime.manager.leader_election import LeaderElector, lease_time  # noqa: PLC0415  # needed by few
+
             client = self._leader.client or self.client
             self._elector = LeaderElector(client, self._leader, stamp=lambda: lease_time(self._now()))
             self.metrics.add_election(self._leader.name, lambda: self.is_leader)
@@ -396,7 +418,10 @@ class Manager:
         lifecycle.steps_before_caches.append(lambda: self._run_hooks("stop"))
         lifecycle.start_helper("start-up", self._start_up)
 
-    async def _open_member(self, shards: Sharding, hand_over: HandOver) -> None:
+    async def _open_member(self, shards: "Sharding", hand_over: "HandOver") -> None:
+        from levelset.runtime.manager.leader_election import lease_time  # noqa: PLC0415  # as for an election
+        from levelset.runtime.manager.sharding.member import ShardMember  # noqa: PLC0415
+
         cluster = self.cluster
         if shards.client is not None:
             cluster = Cluster(shards.client)
@@ -415,7 +440,7 @@ class Manager:
         return None if self._elector is None else self._elector.fence
 
     @property
-    def _tracer(self) -> Recorder | None:
+    def _tracer(self) -> "Recorder | None":
         return self.recorder if self.recorder is not None and self.recorder.end_reason is None else None
 
     def _tracer_of(self, controller: Controller[Any]) -> Tracer | None:
@@ -424,7 +449,9 @@ class Manager:
             tracer.controller(controller)
         return tracer
 
-    async def _start_recorder(self, recording: Recording, cluster: Cluster, *, is_partial: bool = False) -> Recorder:
+    async def _start_recorder(self, recording: Recording, cluster: Cluster, *, is_partial: bool = False) -> "Recorder":
+        from levelset.runtime.recording import Recorder  # noqa: PLC0415  # few programs are recorded
+
         recorder = Recorder(recording, cluster, on_end=partial(self._note_recording, recording))
         await recorder.open(is_partial=is_partial)
         self.recorder = recorder

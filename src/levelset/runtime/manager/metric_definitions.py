@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -17,7 +17,9 @@ from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Action, Outcome
 from levelset.runtime.controller.reconcile_history import Record
 from levelset.runtime.manager.prometheus_text import Family, Sample, histogram_samples
-from levelset.runtime.manager.sharding.member import MemberReport
+
+if TYPE_CHECKING:
+    from levelset.runtime.manager.sharding.member import MemberReport
 
 __all__ = [
     "BATCH_SIZE",
@@ -233,7 +235,7 @@ def master_family(name: str, *, is_leader: bool) -> Family:
 
 
 def shard_families(
-    name: str, members: Sequence[MemberReport], counts: Mapping[str, tuple[int, int, int]], handovers: int
+    name: str, members: "Sequence[MemberReport]", counts: Mapping[str, tuple[int, int, int]], handovers: int
 ) -> Iterator[Family]:
     """The members of the shards, and by controller the objects that this one owns, has gained and lost."""
     labels = {"name": name}

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from levelset.client.transport.interface import CallCounter, CallCounts, Hook
 from levelset.http import Handler, Request, Response
@@ -29,7 +29,9 @@ from levelset.runtime.manager.metric_definitions import (
     unhandled_family,
 )
 from levelset.runtime.manager.prometheus_text import Family, Registry, Sample, histogram_samples
-from levelset.runtime.manager.sharding.member import MemberReport
+
+if TYPE_CHECKING:
+    from levelset.runtime.manager.sharding.member import MemberReport
 
 __all__ = ["Metrics", "UnhandledSource", "WebhookMetrics"]
 
@@ -89,7 +91,7 @@ class Metrics:
     def add_shards(
         self,
         name: str,
-        members: Callable[[], Sequence[MemberReport]],
+        members: "Callable[[], Sequence[MemberReport]]",
         counts: Callable[[], Mapping[str, tuple[int, int, int]]],
         handovers: Callable[[], int],
     ) -> None:

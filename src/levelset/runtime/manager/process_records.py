@@ -6,11 +6,12 @@ is removed when the manager stops; files of processes that died are removed by t
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import asdict
 
 from levelset.errors import ConfigError
 from levelset.http.private_files import write_private
@@ -28,8 +29,7 @@ __all__ = [
 FOLDER_VARIABLE: Final = "LEVELSET_RUNTIME_DIR"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessRecord:
+class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one running manager."""
 
     pid: int
@@ -49,7 +49,8 @@ def records_folder() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and Path(runtime).is_dir():
         return Path(runtime, "levelset")
-    return Path(tempfile.gettempdir(), f"levelset-{os.getuid()}")
+    # Not `tempfile`, which brings shutil and archives along. `_private_folder` refuses a folder of other users.
+    return Path(os.environ.get("TMPDIR") or "/tmp", f"levelset-{os.getuid()}")  # noqa: S108
 
 
 def private_folder() -> Path:

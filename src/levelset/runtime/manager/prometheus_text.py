@@ -8,14 +8,16 @@ prometheus-client are accepted by their `collect`.
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Literal, Protocol, cast
+
+import msgspec
 
 from levelset.errors import ConfigError
 
 __all__ = [
     "CONTENT_TYPE",
+    "REGISTRY",
     "ClientCollector",
     "Collector",
     "Family",
@@ -37,8 +39,7 @@ MetricKind = Literal["counter", "gauge", "histogram", "summary", "untyped"]
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """One sample of a family: value, labels, and for a histogram the suffix of the name."""
 
     value: float
@@ -46,8 +47,7 @@ class Sample:
     suffix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(msgspec.Struct, frozen=True):
     """All samples of one metric name."""
 
     name: str
@@ -105,6 +105,10 @@ class Registry:
     def render(self) -> str:
         """The text of a scrape."""
         return render(self.families())
+
+
+REGISTRY: Final = Registry()
+"""The registry of metrics that are defined at module level; every manager of the process serves it."""
 
 
 def _function_of(collector: object) -> Collector:

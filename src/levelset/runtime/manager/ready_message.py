@@ -11,15 +11,10 @@ ready in 845 ms. Type next, in another terminal:
 ```
 """
 
-import os
-import shlex
-import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
-__all__ = ["DISABLED", "Facts", "HintSpelling", "fact_lines", "install_command", "ready_lines", "script_path"]
+__all__ = ["DISABLED", "Facts", "fact_lines", "ready_lines"]
 
 Facts = Mapping[str, str | Sequence[str] | Mapping[str, str]]
 """What is printed, by the key that it has in JSON."""
@@ -62,57 +57,3 @@ def ready_lines(milliseconds: float, hints: Sequence[str]) -> Iterator[str]:
     yield f"ready in {milliseconds:.0f} ms{'. Type next, in another terminal:' if hints else ''}"
     for hint in hints[:_MAX_HINTS]:
         yield f"  {hint}"
-
-
-class HintSpelling:
-    """Writes hints so that they work in the shell of the user: with the kubeconfig, and with the paths of commands.
-
-    `path` is the search path of that shell. Without kubectl on it, `kubectl apply` becomes `levelset install`, and
-    the other hints with kubectl are left out, unless they are all there is.
-    """
-
-    def __init__(self, kubeconfig: Path, *, path: str | None = None) -> None:
-        self._kubeconfig = shlex.quote(str(kubeconfig))
-        self._path = path
-        self.has_kubectl = shutil.which("kubectl", path=path) is not None
-
-    def spell(self, hints: Sequence[str]) -> list[str]:
-        """The hints that can be typed, in their order."""
-        found = [shown for hint in hints if (shown := self._spell(hint))]
-        return found or [self._with_kubeconfig(hint) for hint in hints]
-
-    def _spell(self, hint: str) -> str | None:
-        program, _, rest = hint.partition(" ")
-        if program != "kubectl":
-            return f"{script_path(program, path=self._path)} {rest}".rstrip()
-        if self.has_kubectl:
-            return self._with_kubeconfig(hint)
-        if rest.startswith("apply -f "):
-            command = script_path("levelset", path=self._path)
-            return f"{command} install {rest.removeprefix('apply ')} --kubeconfig {self._kubeconfig}"
-        return None
-
-    def _with_kubeconfig(self, hint: str) -> str:
-        return hint.replace("kubectl ", f"kubectl --kubeconfig {self._kubeconfig} ", 1)
-
-
-def script_path(name: str, *, path: str | None = None) -> str:
-    """How to call a script of this Python's environment: by its name if that finds it, otherwise by its path."""
-    script = Path(sys.executable).parent / name
-    found = shutil.which(name, path=path)
-    if not script.exists() or (found is not None and Path(found).absolute() == script):
-        return name
-    here = Path.cwd()
-    # `.venv/bin/levelset` instead of the absolute path, where that is shorter.
-    return shlex.quote(os.path.relpath(script, here) if script.is_relative_to(here) else str(script))
-
-
-def install_command(package: str) -> str:
-    """The command that adds a package to the environment of this Python."""
-    python = script_path(Path(sys.executable).name)
-    if any(Path(one, "pip").is_dir() for one in sys.path):
-        return f"{python} -m pip install {package}"
-    # An environment of uv or of `make run` has no pip.
-    if shutil.which("uv"):
-        return f"uv pip install --python {python} {package}"
-    return f"python3 -m pip --python {python} install {package}"

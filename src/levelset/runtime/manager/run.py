@@ -9,6 +9,7 @@ The command line options are parsed by hand: they are few, and a program may hav
 """
 
 import asyncio
+import dataclasses
 import json
 import logging
 import os
@@ -17,10 +18,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from levelset.aio import event_loop
 from levelset.client.client import Client
@@ -31,17 +34,19 @@ from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.relations import Namespaces
 from levelset.runtime.manager.crd_install import install_crds, kinds_of, kinds_to_serve
 from levelset.runtime.manager.http_endpoints import Address
-from levelset.runtime.manager.leader_election import LeaderElection
-from levelset.runtime.manager.local_server import open_local_server
 from levelset.runtime.manager.logs import LogStyle, set_up_logs
 from levelset.runtime.manager.manager import HostedController, Manager
 from levelset.runtime.manager.process_records import private_folder
-from levelset.runtime.manager.ready_message import DISABLED, HintSpelling, fact_lines, ready_lines
-from levelset.runtime.manager.sharding.member import Sharding
+from levelset.runtime.manager.ready_message import DISABLED, fact_lines, ready_lines
 from levelset.runtime.manager.system import Part, System, open_parts
-from levelset.runtime.manager.tracing import Tracing
 from levelset.runtime.recording import Recording, parse_size, parse_time, recording_of
-from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
+
+if TYPE_CHECKING:
+    from levelset.runtime.manager.command_hints import HintSpelling
+    from levelset.runtime.manager.leader_election import LeaderElection
+    from levelset.runtime.manager.sharding.member import Sharding
+    from levelset.runtime.manager.tracing import Tracing
+    from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
 __all__ = ["USAGE", "Arguments", "Waiting", "read_arguments", "run"]
 
@@ -64,8 +69,7 @@ USAGE: Final = """\
   --help             show this help"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
+class Arguments(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed options; None where an option was not given."""
 
     local: bool = False
@@ -172,17 +176,17 @@ def run(
     kubeconfig: str | None = None,
     context: str | None = None,
     namespace: Namespaces = None,
-    leader: LeaderElection | None = None,
-    shards: Sharding | None = None,
+    leader: "LeaderElection | None" = None,
+    shards: "Sharding | None" = None,
     health: Address | None = None,
     grace: float | None = 30.0,
     log: LogStyle | None = None,
     arguments: Sequence[str] | None = None,
     setup: Callable[[Manager], object] | None = None,
-    webhooks: Webhooks | NestedWebhooks = (),
+    webhooks: "Webhooks | NestedWebhooks" = (),
     waiting: Waiting | None = None,
     hints: Sequence[str] | None = None,
-    tracing: Tracing | None = None,
+    tracing: "Tracing | None" = None,
     record: str | Path | Recording | None = None,
 ) -> None:
     """Runs controllers and systems until SIGINT or SIGTERM; then running reconciles finish, unless a second one comes.
@@ -210,8 +214,8 @@ def run(
             return
         set_up_logs("json" if parsed.log_json else log)
         _require_parts(parts)
-        options = _manager_options(webhooks, tracing, _recording(record, parsed)) | {"grace": grace}
-        options |= _replicas(leader, shards, parsed) | {"health": parsed.health or health}
+        options: dict[str, Any] = {"grace": grace, "health": parsed.health or health, "webhooks": webhooks}
+        options |= _replicas(leader, shards, parsed) | {"record": _recording(record, parsed)}
         shown: dict[str, Any] = {"waiting": waiting or _no_progress, "hints": hints, "tracing": tracing}
         event_loop.run(_Program(parts, _merged(given, parsed), options, setup, began, **shown).run())
     except ConfigError as error:
@@ -232,17 +236,21 @@ def _names(namespace: Namespaces) -> tuple[str, ...]:
     return (namespace,) if namespace and isinstance(namespace, str) else tuple(namespace or ())
 
 
-def _election(given: LeaderElection | None, name: str | None) -> LeaderElection | None:
+def _election(given: "LeaderElection | None", name: str | None) -> "LeaderElection | None":
     """The leader election of the keyword, with the Lease of `--leader` if that is given."""
     if name is None:
         return given
-    return LeaderElection(name=name) if given is None else replace(given, name=name)
+    from levelset.runtime.manager.leader_election import LeaderElection  # noqa: PLC0415  # programs without replicas need none
+
+    return LeaderElection(name=name) if given is None else dataclasses.replace(given, name=name)
 
 
-def _replicas(leader: LeaderElection | None, shards: Sharding | None, parsed: Arguments) -> dict[str, Any]:
+def _replicas(leader: "LeaderElection | None", shards: "Sharding | None", parsed: Arguments) -> dict[str, Any]:
     """How replicas work together: by the keywords, with the names of `--leader` and `--shards` if they are given."""
     if parsed.shards is not None:
-        shards = Sharding(name=parsed.shards) if shards is None else replace(shards, name=parsed.shards)
+        from levelset.runtime.manager.sharding.member import Sharding  # noqa: PLC0415  # as for an election
+
+        shards = Sharding(name=parsed.shards) if shards is None else dataclasses.replace(shards, name=parsed.shards)
     return {"leader": _election(leader, parsed.leader), "shards": shards}
 
 
@@ -258,12 +266,15 @@ def _recording(given: str | Path | Recording | None, parsed: Arguments) -> Recor
     return None if found is None else replace(found, **limits)
 
 
-def _manager_options(
-    webhooks: Webhooks | NestedWebhooks, tracing: Tracing | None, record: str | Path | Recording | None
-) -> dict[str, Any]:
-    observers = () if tracing is None else (tracing,)
-    hooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(webhooks)
-    return {"webhooks": hooks, "observers": observers, "admin": True, "record": record}
+def _all_webhooks(given: "Webhooks | NestedWebhooks", more: Sequence[Any]) -> "Webhooks | None":
+    """The webhooks of the keyword and of the systems as one value; None if there are none."""
+    if given == () and not more:
+        return None
+    # Imported late: they bring an HTTPS server and certificates along, and most programs have none.
+    from levelset.runtime.webhook.webhook_set import Webhooks  # noqa: PLC0415
+
+    own = given if isinstance(given, Webhooks) else Webhooks(given)
+    return own.with_more(more) if more else own
 
 
 class _Program:
@@ -279,11 +290,11 @@ class _Program:
         *,
         waiting: Waiting,
         hints: Sequence[str] | None,
-        tracing: Tracing | None,
+        tracing: "Tracing | None",
     ) -> None:
         self._arguments = arguments
         self._parts = parts
-        self._options = options
+        self._options: dict[str, Any] = {**options, "admin": True, "observers": () if tracing is None else (tracing,)}
         self._setup = setup
         self._began = began
         self._waiting = waiting
@@ -297,8 +308,8 @@ class _Program:
 
     async def run(self) -> None:
         async with open_parts(*self._parts) as whole, AsyncExitStack() as stack:
-            own: Webhooks = self._options["webhooks"]
-            self._options["webhooks"] = webhooks = own if not whole.webhooks else own.with_more(whole.webhooks)
+            webhooks = _all_webhooks(self._options["webhooks"], whole.webhooks)
+            self._options["webhooks"] = () if webhooks is None else webhooks
             action = "starting the API server" if self._arguments.local else "connecting to the cluster"
             with self._waiting(lambda: action):
                 client = await self._open(stack, whole, webhooks)
@@ -315,14 +326,14 @@ class _Program:
         if self._broken_pipe is not None:
             raise self._broken_pipe
 
-    async def _open(self, stack: AsyncExitStack, whole: System, webhooks: Webhooks) -> Client:
+    async def _open(self, stack: AsyncExitStack, whole: System, webhooks: "Webhooks | None") -> Client:
         """Connects the client; with --local to a server in this process, with the CRDs of all kinds in use."""
         parsed = self._arguments
         # One namespace is that of the client, too; of several, none is.
         namespace = parsed.namespaces[0] if len(parsed.namespaces) == 1 else None
-        if webhooks.hooks:
+        if webhooks is not None and webhooks.hooks:
             self._facts["webhooks"] = [one.name for one in webhooks.hooks]
-        if webhooks.conversions:
+        if webhooks is not None and webhooks.conversions:
             self._facts["conversions"] = [_kind_text(one.gvk) for one in webhooks.conversions]
         if not parsed.local:
             if whole.needs_own_server:
@@ -331,6 +342,10 @@ class _Program:
             client = await Client.connect(where, context=parsed.context, namespace=namespace, hooks=self._hooks)
             await stack.enter_async_context(client)
         else:
+            # Imported late, as the server that it starts: most programs talk to one that is there already.
+            from levelset.runtime.manager.command_hints import HintSpelling  # noqa: PLC0415
+            from levelset.runtime.manager.local_server import open_local_server  # noqa: PLC0415
+
             where, durability = parsed.data, parsed.durability or "full"
             local = await stack.enter_async_context(
                 open_local_server(parsed.kubeconfig, data=where, durability=durability, port=parsed.port, system=whole)
@@ -348,7 +363,7 @@ class _Program:
             self._facts[DISABLED] = disabled
         return client
 
-    def _choose_hints(self, whole: System, spelling: HintSpelling) -> None:
+    def _choose_hints(self, whole: System, spelling: "HintSpelling") -> None:
         first = [f"kubectl get {_resource(whole.controllers[0])}"] if whole.controllers else []
         self._hints = spelling.spell(whole.hints or first if self._given_hints is None else self._given_hints)
         if not spelling.has_kubectl:

@@ -24,8 +24,10 @@ local = System(name="local", around=open_plane, needs_own_server=True)
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from levelset.errors import ConfigError
 from levelset.objects.resource import Object
@@ -38,8 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Part", "System", "join", "open_parts"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class System:
+class System(msgspec.Struct, frozen=True, kw_only=True):
     """Controllers that belong together, with their webhooks, kinds and setup.
 
     `kinds` are further kinds that an in-process API server should serve. `logs` are the sources of the `log`
@@ -53,13 +54,13 @@ class System:
     controllers: Sequence[Controller[Any]] = ()
     webhooks: Sequence[Any] = ()
     kinds: Sequence[type[Object]] = ()
-    logs: "Mapping[type[Object], LogSource]" = field(default_factory=dict[type[Object], "LogSource"])
+    logs: "Mapping[type[Object], LogSource]" = msgspec.field(default_factory=dict[type[Object], "LogSource"])
     service_addresses: str | None = None
     setup: Callable[[Manager], object] | None = None
     around: "Callable[[], AbstractAsyncContextManager[System | None]] | None" = None
     hints: Sequence[str] = ()
-    urls: Mapping[str, str] = field(default_factory=dict[str, str])
-    disabled: Mapping[str, str] = field(default_factory=dict[str, str])
+    urls: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    disabled: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     needs_own_server: bool = False
     """Whether it replaces parts of a cluster, and so must not run against a cluster that has them."""
 

@@ -1,7 +1,7 @@
 """Runs the webhooks of a manager: attached to an in-process API server, or served over HTTPS and registered."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from levelset.client.client import Client
@@ -12,7 +12,7 @@ from levelset.runtime.manager.prometheus_text import Registry
 from levelset.runtime.webhook.client_config import Url
 from levelset.runtime.webhook.endpoint import Endpoint
 from levelset.runtime.webhook.registration import register, unregister
-from levelset.runtime.webhook.webhook_set import InProcessServer, Webhooks
+from levelset.runtime.webhook.webhook_set import InProcessServer, NestedWebhooks, Webhooks
 
 __all__ = ["WebhookHosting"]
 
@@ -22,8 +22,12 @@ _log: Final = logging.getLogger("levelset.runtime.manager")
 class WebhookHosting:
     """Makes the API server of a client call these webhooks between `open` and `close`."""
 
-    def __init__(self, webhooks: Webhooks, health: Health, registry: Registry) -> None:
-        self.webhooks = webhooks
+    def __init__(self, webhooks: Sequence[Webhooks | NestedWebhooks], health: Health, registry: Registry) -> None:
+        match webhooks:
+            case [Webhooks() as only]:  # its address and certificates are kept
+                self.webhooks = only
+            case _:
+                self.webhooks = Webhooks(*webhooks)
         self._health, self._registry = health, registry
         self._detach: Callable[[], None] | None = None
         self._endpoint: Endpoint | None = None

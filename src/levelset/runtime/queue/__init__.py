@@ -4,8 +4,22 @@
 failing key, `TokenBucket` limits the overall rate.
 """
 
-from levelset.runtime.queue.rate_limits import DEFAULT_BACKOFF, FailureCounts, TokenBucket
-from levelset.runtime.queue.scheduler import Scheduler
-from levelset.runtime.queue.work_queue import LOW, NORMAL, Due, WorkQueue
+from typing import TYPE_CHECKING
+
+from levelset.late_exports import late_exports
+
+if TYPE_CHECKING:
+    from levelset.runtime.queue.rate_limits import DEFAULT_BACKOFF, FailureCounts, TokenBucket
+    from levelset.runtime.queue.scheduler import Scheduler
+    from levelset.runtime.queue.work_queue import LOW, NORMAL, Due, WorkQueue
 
 __all__ = ["DEFAULT_BACKOFF", "LOW", "NORMAL", "Due", "FailureCounts", "Scheduler", "TokenBucket", "WorkQueue"]
+
+__getattr__, __dir__ = late_exports(
+    __name__,
+    {
+        "levelset.runtime.queue.rate_limits": "DEFAULT_BACKOFF FailureCounts TokenBucket",
+        "levelset.runtime.queue.scheduler": "Scheduler",
+        "levelset.runtime.queue.work_queue": "LOW NORMAL Due WorkQueue",
+    },
+)

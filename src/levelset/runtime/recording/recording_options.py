@@ -1,10 +1,12 @@
 """`Recording`: where and how a run is recorded, and the texts of its limits on the command line (`64Mi`, `10m`)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from levelset.errors import BadQuantity, ConfigError
 from levelset.objects.quantity import Quantity
@@ -16,8 +18,7 @@ _HOUR: Final = 3600.0
 _UNITS: Final[Mapping[str, float]] = {"s": 1.0, "m": 60.0, "h": _HOUR}
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(msgspec.Struct, frozen=True):
     """Where and how a run is recorded; a plain path stands for one with the defaults.
 
     It ends by itself at `max_bytes`, or after `max_seconds`; the program goes on. Values of Secrets are replaced by
@@ -37,8 +38,7 @@ class Recording:
     from_start: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingLimits:
+class RecordingLimits(msgspec.Struct, frozen=True):
     """What a request to record a running process may say, as texts; None where it says nothing."""
 
     file: str | None = None

@@ -7,10 +7,11 @@ import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import count
 from typing import Any, Self
+
+import msgspec
 
 from levelset.aio import Closed, Supervisor, WouldBlock
 from levelset.aio.supervisor import explain_cancellation
@@ -33,8 +34,7 @@ class WorkProgress(Enum):
     CANCELLED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkFailed:
+class WorkFailed(msgspec.Struct, frozen=True):
     """The failure of a piece of work: the object, the name of the work, and the error."""
 
     ref: Ref[Any]

@@ -7,9 +7,10 @@ concurrent changes never overwrite each other.
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from levelset.objects import Ref
 
@@ -40,8 +41,7 @@ class DeferFailureKind(Enum):
     """A listener raised an error instead of waking its controller; the change stays queued."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeferFailure:
+class DeferFailure(msgspec.Struct, frozen=True):
     """A deferred change that was not applied, or not announced."""
 
     ref: Ref[Any]
@@ -58,8 +58,7 @@ def log_defer_failure(failure: DeferFailure) -> None:
     log.error("%s", failure, exc_info=failure.error)
 
 
-@dataclass(frozen=True, slots=True)
-class DeferredChange(Generic[State]):
+class DeferredChange(msgspec.Struct, Generic[State], frozen=True):
     """One queued change."""
 
     apply: Callable[[State], State | None]

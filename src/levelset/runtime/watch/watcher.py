@@ -11,8 +11,9 @@ import asyncio
 import logging
 import random as stdlib_random
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Any, Final, Self, TypedDict, TypeVar
+
+import msgspec
 
 from levelset.aio import timing
 from levelset.aio.backoff import Backoff
@@ -50,8 +51,7 @@ log = logging.getLogger("levelset.runtime.watch")
 _BACKOFF: Final = Backoff()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchError:
+class WatchError(msgspec.Struct, frozen=True, kw_only=True):
     """An error of a watch: which kind and namespace, why, and when it is retried.
 
     `attempt` counts the failures in a row, from 1. `retry_after` is in seconds; None if the watch continues without a
@@ -143,8 +143,7 @@ _RECOVERABLE: Final = (LevelsetError, OSError)
 """Errors of the API server or the network; any other exception is a bug, and raised."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListWatch:
+class ListWatch(msgspec.Struct, frozen=True, kw_only=True):
     """The list and watch requests for one scope, as client-go's ListerWatcher."""
 
     client: Client

@@ -16,6 +16,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, TypedDict, TypeGuard, TypeVar, Unpack, cast, get_args, overload
 
+import msgspec
+
 from levelset.aio import timing
 from levelset.client.client import Client
 from levelset.client.object_types import view_of
@@ -74,14 +76,13 @@ MAX_WARNING: Final = 256
 _MAX_ALL_WARNINGS: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(msgspec.Struct, frozen=True):
     """The user who sent the request, as the API server authenticated it."""
 
     name: str
     groups: Sequence[str] = ()
     uid: str = ""
-    extra: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    extra: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict[str, Sequence[str]])
 
 
 @dataclass(slots=True)
@@ -207,8 +208,7 @@ ValidatingFunction = (
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionFunction(Generic[K]):
+class AdmissionFunction(msgspec.Struct, Generic[K], frozen=True):
     """A user's function, its name for messages, and which arguments it takes."""
 
     function: Callable[..., Any]
@@ -274,8 +274,7 @@ _MAX_CONDITIONS: Final = 64
 _MAX_TIMEOUT: Final = 30
 
 
-@dataclass(frozen=True)  # without slots, since `Match[Site](...)` sets an attribute of its own
-class MatchCondition(Generic[K]):
+class MatchCondition(msgspec.Struct, Generic[K], frozen=True):
     """A match condition, given twice: as CEL for the API server, and as a function for in-process servers.
 
     The API server then does not even send requests that do not match. `name` identifies it in messages.

@@ -10,10 +10,11 @@ import os
 from base64 import b64decode, b64encode
 from binascii import Error as NoBase64
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from levelset.client.client import Client
 from levelset.errors import AlreadyExists, ConfigError, Conflict
@@ -44,8 +45,7 @@ _MANAGER: Final = "levelset-webhooks"
 _MAX_ATTEMPTS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateBundle:
+class CertificateBundle(msgspec.Struct, frozen=True):
     """The serving certificate with its key, and the CA bundle that the API server must trust."""
 
     identity: Identity
@@ -147,8 +147,7 @@ class FileCertificates:
         return CertificateBundle(identity, trusted)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAuthority:
+class StoredAuthority(msgspec.Struct, frozen=True):
     """The authority that signs, and the certificates of all authorities to trust (PEM)."""
 
     authority: CertificateAuthority

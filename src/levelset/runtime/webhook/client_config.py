@@ -3,10 +3,11 @@
 import os
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from levelset.errors import ConfigError
 from levelset.objects.names import is_dns1123_label
@@ -19,8 +20,7 @@ URL_VARIABLE: Final = "LEVELSET_WEBHOOK_URL"
 """The environment variable with the URL, for a process outside of the cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(msgspec.Struct, frozen=True):
     """A Service whose pods are this process and its replicas."""
 
     name: str
@@ -44,8 +44,7 @@ class Service:
         return {"service": service, **_ca_bundle(ca)}
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(msgspec.Struct, frozen=True):
     """A URL of this process that the API server can reach."""
 
     base: str

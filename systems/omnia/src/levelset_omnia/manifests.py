@@ -1,12 +1,12 @@
 """The manifests that install the operator in a cluster: CRDs, RBAC, Deployment."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from levelset.codegen import Installation, Permission, installation_of, manifests_of, permit
 from levelset.errors import ConfigError
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import ConfigMap, Service
+from levelset.objects import replace
 from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
 from levelset_omnia.options import Options
 from levelset_omnia.system import omnia_system

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from levelset.apiserver.admission.chain import AdmissionPolicy, equivalent_resources
 from levelset.apiserver.admission.match_rules import GroupVersionResource, MatchResources, gvr_of, read_match_resources
 from levelset.apiserver.admission.policies.authorizer_variable import authorizer_values
@@ -37,8 +39,7 @@ _EXEMPT: Final = frozenset({*_POLICIES, "mutatingadmissionpolicybindings", "vali
 _NAMESPACE_FIELDS: Final = {"metadata", "spec", "status"}
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyBinding:
+class PolicyBinding(msgspec.Struct, frozen=True):
     """A binding of a policy: for which writes, with which parameters, and what a failed validation does."""
 
     name: str

@@ -3,7 +3,6 @@
 import base64
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
@@ -31,7 +30,7 @@ from levelset.cel import APPLIED, PATCHES, EvaluationError, Made, Program, plain
 from levelset.errors import ApiError, BadPatch, LevelsetError, PatchFailed
 from levelset.objects.json_tree import copy_tree, is_list, is_map
 from levelset.patch import Shape, apply_operations, diff_operations
-from levelset.patch.server_side_apply import overlay
+from levelset.patch.apply import overlay
 
 __all__ = ["MutatingPolicy", "MutationError", "apply_configuration", "apply_json_patch"]
 
@@ -44,8 +43,7 @@ class MutationError(LevelsetError):
     """The value of an expression cannot be applied to the object."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Mutation:
+class _Mutation(msgspec.Struct, frozen=True):
     """One mutation: its compiled expression, and whether its value is an ApplyConfiguration or a JSONPatch."""
 
     program: Program | ExpressionCompileError

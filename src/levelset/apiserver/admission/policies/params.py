@@ -1,8 +1,9 @@
 """Parameters of admission policies: resolves the `paramRef` of a binding; read from the store for every write."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from levelset.apiserver.admission.match_rules import read_selector
 from levelset.apiserver.registry import conversion_webhook
@@ -32,8 +33,7 @@ class BindingConfigurationError(LevelsetError):
     """A binding cannot be evaluated as it is configured; the failure policy of its policy applies."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParamKind:
+class ParamKind(msgspec.Struct, frozen=True):
     """The kind of a policy's parameters."""
 
     group: str
@@ -45,8 +45,7 @@ class ParamKind:
         return f"{group_version}, Kind={self.kind}"
 
 
-@dataclass(frozen=True, slots=True)
-class ParamRef:
+class ParamRef(msgspec.Struct, frozen=True):
     """The objects that are the parameters of a binding: one by name, or those that a selector matches."""
 
     name: str

@@ -4,8 +4,9 @@ Such a policy is still stored, since its expressions may test with `has()` first
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from levelset.apiserver.admission.policies.params import read_param_kind
 from levelset.apiserver.expressions.cel_programs import ExpressionCompileError, PolicyEnvironment

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
 from levelset.apiserver.admission.policies.bound_policy import (
     BoundPolicy,
     PolicyBinding,
@@ -38,8 +40,7 @@ _MAX_ANNOTATION_LENGTH: Final = 10 * 1024
 _Compiled = Program | ExpressionCompileError
 
 
-@dataclass(frozen=True, slots=True)
-class _Validation:
+class _Validation(msgspec.Struct, frozen=True):
     """One expression that must be true, and the message and reason if it is not."""
 
     text: str
@@ -49,8 +50,7 @@ class _Validation:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Denial:
+class _Denial(msgspec.Struct, frozen=True):
     """One validation that is false or failed to evaluate."""
 
     index: int

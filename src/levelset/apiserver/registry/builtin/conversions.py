@@ -5,8 +5,9 @@ HorizontalPodAutoscaler of `autoscaling/v1` is stored as `autoscaling/v2`, whose
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -24,8 +25,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class StorageConversion:
+class StorageConversion(msgspec.Struct, frozen=True):
     """The group and version that a kind is stored in, and the conversions from and to it, in place.
 
     Only the top level of the tree is modified in place: nested values may be shared and are replaced.

@@ -6,7 +6,9 @@ validation, immutable fields) come from `strategies.py`.
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from levelset.apiserver.registry.builtin.conversions import STORAGE_CONVERSIONS
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
@@ -23,8 +25,7 @@ REPLICAS_WITH_SELECTOR = ScalePaths(".spec.replicas", ".status.replicas", ".spec
 CREATE_ONLY = ("create",)
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltinKind:
+class BuiltinKind(msgspec.Struct, frozen=True):
     """One built-in kind. Its plural is the lower-case kind with an "s" unless it is given."""
 
     kind: str

@@ -1,7 +1,8 @@
 """Services: defaults, validation, and the allocation of their ClusterIPs and node ports."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from levelset.apiserver.registry.builtin.cluster_ip_allocator import (
     DEFAULT_SERVICE_CIDR,

@@ -1,7 +1,8 @@
 """The rules of each built-in kind: name validation, defaults, preparation, validation and immutable fields."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from levelset.apiserver.registry.builtin import (
     admission_policies,
@@ -115,8 +116,7 @@ def _check_pod(new: Object, old: Object | None) -> list[Cause]:
     return causes if old is None else causes + pods.check_pod_update(new, old)
 
 
-@dataclass(frozen=True, slots=True)
-class _ImmutableFields:
+class _ImmutableFields(msgspec.Struct, frozen=True):
     """Rejects an update that changes one of these fields."""
 
     paths: tuple[str, ...]

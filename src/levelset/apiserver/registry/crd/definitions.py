@@ -6,9 +6,11 @@ used without delay.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.registry.crd.names import (
@@ -50,8 +52,7 @@ Converter = Callable[[Object, str], Object]
 """Converts an object of any version of a kind to the given apiVersion."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CustomResourceDefinition:
+class CustomResourceDefinition(msgspec.Struct, frozen=True, eq=False):
     """A stored CRD with the resources of its versions, whether they are served or not."""
 
     tree: Object

@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
+import msgspec
+
 from levelset.apiserver.registry.crd.names import is_terminating
 from levelset.apiserver.registry.crd.validation import expression_rules
 from levelset.apiserver.resources.json_members import list_member, map_member
@@ -108,7 +110,7 @@ def _rules(version: Object, schema: Callable[[], Compiled | None]) -> Rules:
     if expressions is None and not defaults_status:
         return CUSTOM_RESOURCE_RULES
     prepare = functools.partial(_default_status, schema) if defaults_status else None
-    return replace(CUSTOM_RESOURCE_RULES, expressions=expressions, prepare_create=prepare)
+    return msgspec.structs.replace(CUSTOM_RESOURCE_RULES, expressions=expressions, prepare_create=prepare)
 
 
 def _default_status(schema: Callable[[], Compiled | None], tree: Object) -> None:

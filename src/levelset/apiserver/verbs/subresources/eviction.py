@@ -7,10 +7,10 @@ such a controller there is no status, and the selected pods are counted for each
 import asyncio
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from levelset.apiserver.admission.chain import AdmissionContext
@@ -74,8 +74,7 @@ class Evictions:
         return Response(201, JSON_HEADERS, encode_tree(status))
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(msgspec.Struct, frozen=True):
     """The current numbers of a PodDisruptionBudget."""
 
     allowed: int

@@ -14,8 +14,9 @@ Without such a function, the logs of pods are rejected: the server runs no conta
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
@@ -32,8 +33,7 @@ __all__ = ["LogRequest", "LogSource", "log_handler", "reject_logs"]
 _HEADERS: Final = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
 
 
-@dataclass(frozen=True, slots=True)
-class LogRequest:
+class LogRequest(msgspec.Struct, frozen=True):
     """A request for the log of an object: its name, its stored tree, and the first value of each query parameter."""
 
     name: str
