@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages sbom audit fuzz clean
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages sbom audit fuzz clean record-builtin
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -92,6 +92,9 @@ kinds: .venv/dev.installed ## regenerate the classes of the built-in kinds
 
 docs: .venv/dev.installed ## run every snippet of README and docs, and check their links
 	@$(PY) -m pytest tests/project/test_snippets.py tests/project/test_links.py
+
+record-builtin: .venv/dev.installed ## record kube-apiserver's answers to built-in objects again (builds it); AREAS=jobs for some
+	@$(PY) -m scripts.record_builtin $(AREAS)
 
 images: .venv/dev.installed ## record the pictures of the README again
 	@$(PY) scripts/record_terminal.py

@@ -4,6 +4,7 @@ import asyncio
 from functools import cache
 
 from levelset.apiserver.openapi import openapi_protobuf
+from levelset.apiserver.registry.builtin.strategies import RULE_TABLES, kind_rules
 from levelset.apiserver.schema import preload
 from levelset.apiserver.wire import protobuf
 from levelset.patch import builtin_shape
@@ -14,12 +15,14 @@ __all__ = ["load_package_data", "wait_package_data"]
 
 @cache
 def load_package_data() -> None:
-    """Reads the schemas and shapes of the built-in kinds and the Unicode tables; they are decoded on demand."""
+    """Reads the schemas, shapes and rule tables of the built-in kinds and the Unicode tables; decoded on demand."""
     preload()
     protobuf.preload()
     openapi_protobuf.preload()
     unicode_data.preload()
     builtin_shape("", "v1", "ConfigMap")
+    for key in RULE_TABLES:
+        kind_rules(*key)
 
 
 async def wait_package_data() -> None:

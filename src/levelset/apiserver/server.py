@@ -19,6 +19,8 @@ from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
+from msgspec.structs import replace as replace_fields
+
 from levelset.apiserver.admission.chain import AdmissionChain, AdmissionPlugin
 from levelset.apiserver.admission.policies.policy_index import PolicyIndex
 from levelset.apiserver.admission.webhooks import WebhookIndex
@@ -45,7 +47,9 @@ from levelset.apiserver.health import Health
 from levelset.apiserver.openapi.endpoint import OpenApiEndpoint
 from levelset.apiserver.package_data import wait_package_data
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
+from levelset.apiserver.registry.builtin.pods import PodAdmission
 from levelset.apiserver.registry.builtin.services import DEFAULT_SERVICE_CIDR, ServiceStrategy
+from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.registry.conversion_webhook import WebhookConverter
 from levelset.apiserver.registry.crd import definitions
 from levelset.apiserver.registry.crd.definitions import CrdRegistry
@@ -318,7 +322,11 @@ class Kinds:
     def __init__(self, *, now: Callable[[], datetime] = utc_now, service_addresses: str = DEFAULT_SERVICE_CIDR) -> None:
         self.services = ServiceStrategy(service_addresses)
         self.definitions = CrdRegistry(now=now)
+        pods = builtin_rules("", "Pod")
+        assert pods.validate is not None
+        self.pods = PodAdmission(pods.validate)
         rules = {
+            ("", "Pod"): replace_fields(pods, prepare_create=self.pods.prepare_create, validate=self.pods.validate),
             ("", "Service"): self.services.rules,
             (definitions.GROUP, definitions.KIND): self.definitions.rules,
         }
@@ -334,6 +342,7 @@ class Kinds:
 
     async def load(self, state: ServerState) -> None:
         """Loads the stored services and definitions, and listens to their writes from then on."""
+        self.pods.get_item = state.reader.get_nowait
         await self.services.load(state)
         await self.definitions.load(state)
 

@@ -44,6 +44,12 @@ class InProcessServer:
         """Sends a request with a query as it is, however it is encoded."""
         return await self._handle(Request(method, path, query, Headers(), b"", ApiServer.owner))
 
+    async def send_raw(self, method: str, path: str, query: str, body: Any = None) -> Response:
+        """Sends a JSON body, or none, with a query as it is."""
+        sent = Headers({} if body is None else {"content-type": "application/json"})
+        data = b"" if body is None else json.dumps(body).encode()
+        return await self._handle(Request(method, path, query, sent, data, ApiServer.owner))
+
     async def _handle(self, request: Request) -> Response:
         made = self.server.handle(request)
         return made if isinstance(made, Response) else await made

@@ -13,13 +13,14 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from levelset.apiserver.registry.builtin.rules.checks import label_key_problems, label_value_problems
 from levelset.apiserver.resources.served_resource import Rules
 from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.schema.formats import text_format
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import Cause
-from levelset.objects.names import check_label_key, check_label_value, is_label_value
+from levelset.objects.names import is_label_key, is_label_value
 from levelset.objects.timestamps import format_time
 
 __all__ = [
@@ -288,8 +289,7 @@ def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> lis
         if not name:
             causes.append(field_errors.required("metadata.name", "name or generateName is required"))
         elif problems := rules.name_check(name):
-            # Only the first problem: a name that is too long often breaks several rules.
-            causes.append(field_errors.invalid("metadata.name", name, problems[0]))
+            causes += [field_errors.invalid("metadata.name", name, one) for one in problems]
     if _CHECKED.isdisjoint(metadata):
         return causes
     for word, check in _CHECKS:
@@ -332,7 +332,9 @@ def _check_labels(labels: dict[str, str]) -> list[Cause]:
     for key, value in labels.items():
         causes += [field_errors.invalid("metadata.labels", key, problem) for problem in _key_problems(key)]
         if not is_label_value(value):
-            causes += [field_errors.invalid("metadata.labels", value, problem) for problem in check_label_value(value)]
+            causes += [
+                field_errors.invalid("metadata.labels", value, problem) for problem in label_value_problems(value)
+            ]
     return causes
 
 
@@ -393,13 +395,7 @@ _CHECKED: Final = frozenset(word for word, _ in _CHECKS)
 
 
 def _key_problems(key: str) -> tuple[str, ...]:
-    # A cache of long keys, of refused requests even, would fill the memory.
-    return _cached_key_problems(key) if len(key) <= _MAX_LABEL_KEY else tuple(check_label_key(key))
-
-
-@lru_cache(maxsize=2048)
-def _cached_key_problems(key: str) -> tuple[str, ...]:
-    return tuple(check_label_key(key))
+    return () if is_label_key(key) else label_key_problems(key)
 
 
 _DNS1035 = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")

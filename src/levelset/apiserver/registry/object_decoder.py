@@ -85,7 +85,7 @@ def apply_schema(
     wrong = None if served.custom else admission.type_error
     if wrong is not None:
         raise Undecodable(f"the object cannot be decoded as {served.kind}: {wrong.field}: {wrong.message}")
-    return DecodedObject(list(admission.causes), managed_fields)
+    return DecodedObject([] if served.rules.complete else list(admission.causes), managed_fields)
 
 
 def _report_fields(served: ServedResource, unknown: Iterable[str], options: WriteOptions) -> None:

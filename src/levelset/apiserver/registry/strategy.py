@@ -234,7 +234,7 @@ def _prepare_update(
         causes = (
             decoded.causes + check_immutable_metadata(metadata, before) + check_metadata(metadata, served.rules, before)
         )
-        _validate(state, served, new, old, causes)
+        _validate(state, served, new, old, causes, is_status=options.subresource in ("status", "approval"))
     if not served.custom:
         _drop_empty(new)
     if managed_fields is not None:
@@ -263,9 +263,19 @@ def _apply_rules(served: ServedResource, new: Tree, old: Tree, subresource: str)
         hook(new, old)
 
 
-def _validate(state: ServerState, served: ServedResource, new: Tree, old: Tree | None, causes: list[Cause]) -> None:
+def _validate(
+    state: ServerState,
+    served: ServedResource,
+    new: Tree,
+    old: Tree | None,
+    causes: list[Cause],
+    *,
+    is_status: bool = False,
+) -> None:
     rules = served.rules
-    if rules.validate is not None:
+    if is_status and rules.validate_status is not None and old is not None:
+        causes += rules.validate_status(new, old)
+    elif rules.validate is not None:
         causes += rules.validate(new, old)
     if rules.expressions is not None:
         causes += rules.expressions(new, old, causes)

@@ -67,6 +67,10 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     # Whether a terminating object stays although it has no finalizers (a namespace with `spec.finalizers`).
     held: Callable[[Object], bool] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None
+    # The causes why a status update is invalid; without it, `validate` is called.
+    validate_status: Callable[[Object, Object], list[Cause]] | None = None
+    # Whether `validate` has all rules of the kind, so that the schema only tells types and unknown fields.
+    complete: bool = False
     # The CEL validation rules of a custom resource; they get the causes found so far.
     expressions: Callable[[Object, Object | None, list[Cause]], list[Cause]] | None = None
     graceful: bool = False

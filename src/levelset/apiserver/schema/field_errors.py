@@ -14,7 +14,9 @@ __all__ = [
     "duplicate",
     "forbidden",
     "invalid",
+    "invalid_without_value",
     "kind_of",
+    "not_found",
     "not_supported",
     "required",
     "show",
@@ -57,7 +59,13 @@ def kind_of(value: Tree) -> str:
 
 def invalid(field: str, value: Tree, detail: str) -> Cause:
     """A value that breaks a rule."""
-    return Cause(field, "FieldValueInvalid", f"Invalid value: {show(value)}: {detail}")
+    message = f"Invalid value: {show(value)}"
+    return Cause(field, "FieldValueInvalid", f"{message}: {detail}" if detail else message)
+
+
+def invalid_without_value(field: str, detail: str) -> Cause:
+    """A value that breaks a rule, and is not shown."""
+    return Cause(field, "FieldValueInvalid", f"Invalid value: {detail}")
 
 
 def type_invalid(field: str, value: Tree, detail: str) -> Cause:
@@ -79,6 +87,11 @@ def not_supported(field: str, value: Tree, supported: Iterable[Tree]) -> Cause:
     """A value that is not one of the supported ones."""
     listed = ", ".join(show(one) for one in supported)
     return Cause(field, "FieldValueNotSupported", f"Unsupported value: {show(value)}: supported values: {listed}")
+
+
+def not_found(field: str, value: Tree) -> Cause:
+    """A reference to something that is not there."""
+    return Cause(field, "FieldValueNotFound", f"Not found: {show(value)}")
 
 
 def too_long(field: str, limit: int) -> Cause:

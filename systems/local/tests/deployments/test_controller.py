@@ -215,8 +215,7 @@ async def test_a_failed_create_of_a_replica_set_is_reported(cluster: Cluster) ->
 
     await cluster.create(deployment())
     async with cluster.running(deployments_controller(), faults=[refuse]):
-        found = await cluster.until(WEB, lambda it: it.status is not None)
-        assert reason(found) == "FailedCreate"
+        await cluster.until(WEB, lambda it: reason(it) == "FailedCreate")
         assert await events(cluster, "ReplicaSetCreateError") == 1
 
 

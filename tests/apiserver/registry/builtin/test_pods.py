@@ -69,7 +69,7 @@ def test_probes_variables_and_volumes_get_defaults() -> None:
 async def test_a_new_pod_is_pending() -> None:
     kinds = await KindsHarness.make()
     made = await kinds.create(PODS, {"spec": {"containers": [{"name": "a", "image": "a:1"}]}})
-    assert (made["status"], made["metadata"]["generation"]) == ({"phase": "Pending"}, 1)
+    assert (made["status"], made["metadata"]["generation"]) == ({"phase": "Pending", "qosClass": "BestEffort"}, 1)
 
 
 async def test_a_pod_needs_containers_with_names_and_images() -> None:

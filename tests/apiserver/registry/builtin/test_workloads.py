@@ -86,7 +86,7 @@ async def test_fields_that_the_server_adds_to_a_job_have_no_manager() -> None:
 async def test_a_job_cannot_always_restart_and_its_template_is_immutable() -> None:
     kinds = await KindsHarness.make()
     refused = await kinds.refused(JOBS, {"spec": {"template": {"spec": POD}}})
-    assert refused == {"spec.template.spec.restartPolicy": "FieldValueNotSupported"}
+    assert refused == {"spec.template.spec.restartPolicy": "FieldValueRequired"}
     made = await kinds.create(JOBS, {"spec": {"template": {"spec": {**POD, "restartPolicy": "Never"}}}})
     made["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
     assert await kinds.refused_update(JOBS, made) == {"spec.template": "FieldValueInvalid"}

@@ -1,24 +1,44 @@
-"""Pods and pod templates: defaults and validation."""
+"""Pods and pod templates: defaults, and what the server sets in a new Pod."""
 
-from typing import Any
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
 
+import msgspec
+
+from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
-from levelset.apiserver.schema import field_errors
-from levelset.errors import Cause
-from levelset.objects.names import check_dns1123_label
+from levelset.errors import Cause, Forbidden
+from levelset.objects.quantity import Quantity
 
-__all__ = ["check_pod_spec", "check_pod_update", "set_pod_defaults", "set_pod_spec_defaults"]
+__all__ = [
+    "PodAdmission",
+    "prepare_pod_create",
+    "prepare_pod_status",
+    "prepare_pod_update",
+    "qos_class",
+    "set_pod_defaults",
+    "set_pod_spec_defaults",
+]
 
-DEFAULT_FILE_MODE = 0o644
-# The spec fields of an existing Pod that may change, besides the images of its containers.
-MUTABLE_FIELDS = (
-    "activeDeadlineSeconds",
-    "terminationGracePeriodSeconds",
-    "tolerations",
-    "nodeName",
-    "schedulingGates",
-)
+DEFAULT_FILE_MODE: Final = 0o644
+_CONTAINER_GROUPS: Final = ("containers", "initContainers", "ephemeralContainers")
+# The defaults of volume sources.
+_SOURCE_DEFAULTS: Final[dict[str, Object]] = {
+    "secret": {"defaultMode": DEFAULT_FILE_MODE},
+    "configMap": {"defaultMode": DEFAULT_FILE_MODE},
+    "downwardAPI": {"defaultMode": DEFAULT_FILE_MODE},
+    "projected": {"defaultMode": DEFAULT_FILE_MODE},
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
+_UNREACHABLE: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_SECONDS_ON_LOST_NODES: Final = 300
 
 
 def set_pod_defaults(pod: Object) -> None:
@@ -26,59 +46,131 @@ def set_pod_defaults(pod: Object) -> None:
     spec = pod.setdefault("spec", {})
     set_pod_spec_defaults(spec)
     spec.setdefault("enableServiceLinks", True)
-    for container in [*spec.get("containers", ()), *spec.get("initContainers", ())]:
-        limits = container["resources"].get("limits")
-        if limits:
-            requests = container["resources"].setdefault("requests", {})
-            for name, value in limits.items():
-                requests.setdefault(name, value)
+    for group in ("containers", "initContainers"):
+        for container in spec.get(group) or ():
+            limits = container["resources"].get("limits")
+            if limits:
+                requests = container["resources"].setdefault("requests", {})
+                for name, value in limits.items():
+                    requests.setdefault(name, value)
+            if spec.get("hostNetwork"):
+                for port in container.get("ports") or ():
+                    if not port.get("hostPort") and port.get("containerPort"):
+                        port["hostPort"] = port["containerPort"]
+    if spec.get("resources"):
+        _set_pod_requests(spec)
+
+
+def _set_pod_requests(spec: Object) -> None:
+    """The requests of a Pod default to the sum of its containers', and then to its limits."""
+    resources = spec["resources"]
+    limits, requests = map_member(resources, "limits"), map_member(resources, "requests")
+    if not limits:
+        return
+    for name in ("cpu", "memory"):
+        given = [map_member(one["resources"], "requests").get(name) for one in spec.get("containers") or ()]
+        found = [Quantity.from_tree(one) for one in given if one is not None]
+        if found and name not in requests:
+            requests[name] = str(sum(found[1:], found[0]))
+    for name, value in limits.items():
+        if name in ("cpu", "memory") or name.startswith("hugepages-"):
+            requests.setdefault(name, value)
+    if requests:
+        resources["requests"] = requests
 
 
 def set_pod_spec_defaults(spec: Object) -> None:
     """Sets the defaults of the spec of a Pod or a pod template."""
-    spec.setdefault("restartPolicy", "Always")
+    spec["restartPolicy"] = spec.get("restartPolicy") or "Always"
     spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec["dnsPolicy"] = spec.get("dnsPolicy") or "ClusterFirst"
     spec.setdefault("securityContext", {})
-    spec.setdefault("schedulerName", "default-scheduler")
+    spec["schedulerName"] = spec.get("schedulerName") or "default-scheduler"
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    for name in ("containers", "initContainers", "ephemeralContainers"):
+    for name in _CONTAINER_GROUPS:
         for container in spec.get(name) or ():
             _set_container_defaults(container)
-    for volume in list_member(spec, "volumes"):
+    for volume in spec.get("volumes") or ():
         _set_volume_defaults(volume)
+    if "overhead" in spec:
+        set_canonical_list(spec["overhead"])
+    if spec.get("resources"):
+        _set_canonical_resources(spec["resources"])
 
 
 def _set_container_defaults(container: Object) -> None:
-    container.setdefault("resources", {})
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
-    container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
+    resources = container.get("resources")
+    if not resources:
+        container["resources"] = {} if resources is None else resources
+    else:
+        _set_canonical_resources(resources)
+    container["terminationMessagePath"] = container.get("terminationMessagePath") or "/dev/termination-log"
+    container["terminationMessagePolicy"] = container.get("terminationMessagePolicy") or "File"
+    container["imagePullPolicy"] = container.get("imagePullPolicy") or _pull_policy(container.get("image") or "")
+    for port in container.get("ports") or ():
+        port["protocol"] = port.get("protocol") or "TCP"
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(probe):
+        if container.get(probe) is not None:
             _set_probe_defaults(container[probe])
+    if "lifecycle" in container:
+        _set_lifecycle_defaults(container)
+    for variable in container.get("env") or ():
+        if variable.get("valueFrom"):
+            _set_reference_defaults(variable["valueFrom"])
+
+
+def _set_lifecycle_defaults(container: Object) -> None:
+    lifecycle = map_member(container, "lifecycle")
     for hook in ("postStart", "preStop"):
-        _set_http_defaults(map_member(map_member(container, "lifecycle"), hook))
-    for variable in list_member(container, "env"):
-        reference = map_member(variable, "valueFrom").get("fieldRef")
-        if reference is not None:
-            reference.setdefault("apiVersion", "v1")
+        _set_http_defaults(map_member(lifecycle, hook))
+    if lifecycle.pop("stopSignal", None) is not None and not lifecycle:  # alpha
+        del container["lifecycle"]
+
+
+def _set_canonical_resources(resources: Object) -> None:
+    set_canonical_list(resources.get("limits"))
+    set_canonical_list(resources.get("requests"))
+
+
+def _set_reference_defaults(source: Object) -> None:
+    """The defaults of a reference to a field or a resource, in a variable or in a file."""
+    if source.get("fieldRef") is not None:
+        source["fieldRef"]["apiVersion"] = source["fieldRef"].get("apiVersion") or "v1"
+    if source.get("resourceFieldRef") is not None:
+        source["resourceFieldRef"].setdefault("divisor", "0")
+        set_canonical(source["resourceFieldRef"], "divisor")
+    if source.get("fileKeyRef") is not None:
+        source["fileKeyRef"].setdefault("optional", False)
+
+
+_IMAGE: Final = re.compile(
+    r"(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?(?:[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
+    r"(?::(\w[\w.-]{0,127}))?(@\w+:[0-9a-fA-F]+)?"
+)
 
 
 def _pull_policy(image: str) -> str:
     """The default imagePullPolicy: an image without a fixed tag is always pulled."""
-    if "@" in image:
-        return "IfNotPresent"
-    tag = image.rpartition("/")[2].partition(":")[2]
-    return "Always" if tag in ("", "latest") else "IfNotPresent"
+    return _cached_pull_policy(image) if len(image) <= MAX_IMAGE else "IfNotPresent"
+
+
+MAX_IMAGE: Final = 255
+
+
+@lru_cache(maxsize=1024)
+def _cached_pull_policy(image: str) -> str:
+    found = _IMAGE.fullmatch(image)
+    return "Always" if found is not None and not found[2] and found[1] in (None, "latest") else "IfNotPresent"
 
 
 def _set_probe_defaults(probe: Object) -> None:
     for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
         probe[name] = probe.get(name) or value
     _set_http_defaults(probe)
+    if probe.get("grpc") is not None:
+        probe["grpc"].setdefault("service", "")
 
 
 def _set_http_defaults(action: Object) -> None:
@@ -89,52 +181,219 @@ def _set_http_defaults(action: Object) -> None:
 
 
 def _set_volume_defaults(volume: Object) -> None:
-    if len(volume) == 1:
+    if not any(value.__class__ is dict for value in volume.values()):
         volume["emptyDir"] = {}
-    for source in ("secret", "configMap", "downwardAPI", "projected"):
-        if volume.get(source) is not None:
-            volume[source].setdefault("defaultMode", DEFAULT_FILE_MODE)
-    if volume.get("hostPath") is not None:
-        volume["hostPath"].setdefault("type", "")
+        return
+    for name, value in volume.items():
+        if value.__class__ is not dict:
+            continue
+        for member, default in _SOURCE_DEFAULTS.get(name, {}).items():
+            value[member] = default if value.get(member) is None else value[member]
+    if volume.get("emptyDir"):
+        set_canonical(volume["emptyDir"], "sizeLimit")
+    for source in (volume.get("downwardAPI"), *list_member(volume.get("projected"), "sources")):
+        _set_projection_defaults(source or {})
+    if volume.get("ephemeral"):
+        claim = map_member(map_member(volume, "ephemeral"), "volumeClaimTemplate")
+        claim.setdefault("metadata", {})
+        spec = claim.setdefault("spec", {})
+        spec.setdefault("volumeMode", "Filesystem")
+        _set_canonical_resources(spec.setdefault("resources", {}))
+    if volume.get("image") is not None:
+        image = volume["image"]
+        image["pullPolicy"] = image.get("pullPolicy") or _pull_policy(image.get("reference") or "")
 
 
-def check_pod_spec(spec: Object, path: str) -> list[Cause]:
-    """Validates the containers of a pod spec."""
-    containers = list_member(spec, "containers")
-    if not containers:
-        return [field_errors.required(f"{path}.containers")]
-    causes: list[Cause] = []
-    seen: set[str] = set()
-    for group in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(group) or ()):
-            causes += _check_container(container, f"{path}.{group}[{index}]", seen)
-    return causes
+def _set_projection_defaults(source: Object) -> None:
+    for item in [*list_member(source, "items"), *list_member(source.get("downwardAPI"), "items")]:
+        _set_reference_defaults(item)
+    if source.get("serviceAccountToken") is not None:
+        source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
 
 
-def _check_container(container: Object, path: str, seen: set[str]) -> list[Cause]:
-    name = container.get("name") or ""
-    causes = [] if name else [field_errors.required(f"{path}.name")]
-    if name and check_dns1123_label(name):
-        causes.append(field_errors.invalid(f"{path}.name", name, "; ".join(check_dns1123_label(name))))
-    if name and name in seen:
-        causes.append(field_errors.duplicate(f"{path}.name", name))
-    seen.add(name)
-    if not container.get("image"):
-        causes.append(field_errors.required(f"{path}.image"))
-    return causes
+def qos_class(spec: Object) -> str:
+    """The quality-of-service class of a Pod: from the requests and limits of cpu and memory."""
+    own = spec.get("resources")
+    parts = [own] if own and (own.get("limits") or own.get("requests")) else []
+    if not parts:
+        parts = [one["resources"] for group in ("containers", "initContainers") for one in spec.get(group) or ()]
+    guaranteed, used = True, False
+    for resources in parts:
+        limits, requests = map_member(resources, "limits"), map_member(resources, "requests")
+        for name in ("cpu", "memory"):
+            limit, request = limits.get(name), requests.get(name, limits.get(name))
+            used = used or _is_positive(limit) or _is_positive(request)
+            guaranteed = guaranteed and _is_positive(limit) and request == limit
+    if not used:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
 
 
-def check_pod_update(new: Object, old: Object) -> list[Cause]:
-    """Validates that an update changes only the mutable fields of the spec."""
-    if _immutable_fields(map_member(new, "spec")) == _immutable_fields(map_member(old, "spec")):
-        return []
-    listed = ", ".join(("containers[*].image", "initContainers[*].image", *MUTABLE_FIELDS))
-    return [field_errors.forbidden("spec", f"pod updates may not change fields other than {listed}")]
+def _is_positive(value: Any) -> bool:
+    return value is not None and value not in ("0", 0)
 
 
-def _immutable_fields(spec: Object) -> Object:
-    fields = {name: value for name, value in spec.items() if name not in MUTABLE_FIELDS}
-    for group in ("containers", "initContainers"):
-        if group in fields:
-            fields[group] = [{name: value for name, value in one.items() if name != "image"} for one in fields[group]]
-    return fields
+def prepare_pod_create(pod: Object) -> None:
+    """Sets what the server decides for a new Pod: status, tolerations of lost nodes, and matched label keys."""
+    spec = pod["spec"]
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
+    pod["status"] = status
+    if spec.get("schedulingGates"):
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": None,
+                "lastTransitionTime": pod["metadata"].get("creationTimestamp"),
+            }
+        ]
+    _set_tolerations(spec)
+    if "affinity" in spec or "topologySpreadConstraints" in spec:
+        _merge_label_keys(spec, map_member(pod["metadata"], "labels"))
+
+
+def prepare_pod_update(new: Object, _old: Object) -> None:
+    """The tolerations of lost nodes cannot be removed."""
+    _set_tolerations(new["spec"])
+
+
+def prepare_pod_status(new: Object, old: Object) -> None:
+    """Completes a status: its class, the first address and the list of addresses, and the states of containers."""
+    status, former = new.get("status"), map_member(old, "status")
+    if not status:
+        return
+    for name in ("qosClass", "observedGeneration"):
+        if not status.get(name) and former.get(name):
+            status[name] = former[name]
+    if status.get("podIPs") and not status.get("podIP"):
+        status["podIP"] = status["podIPs"][0].get("ip", "")
+    elif status.get("podIP") and not status.get("podIPs"):
+        status["podIPs"] = [{"ip": status["podIP"]}]
+    for group in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for container in status.get(group) or ():
+            _complete_container_status(container)
+
+
+def _complete_container_status(container: Object) -> None:
+    zeros: Object = {"image": "", "imageID": "", "ready": False, "restartCount": 0}
+    for name, zero in zeros.items():
+        container.setdefault(name, zero)
+    for name in ("state", "lastState"):
+        state = container.setdefault(name, {})
+        if state.get("terminated") is not None:
+            state["terminated"].setdefault("exitCode", 0)
+            state["terminated"].setdefault("startedAt", None)
+            state["terminated"].setdefault("finishedAt", None)
+        if state.get("running") is not None:
+            state["running"].setdefault("startedAt", None)
+
+
+def _set_tolerations(spec: Object) -> None:
+    """Pods stay on a node that is lost for five minutes, unless they say otherwise."""
+    given = list_member(spec, "tolerations")
+    missing = [
+        key
+        for key in _UNREACHABLE
+        if not any(one.get("key") in (key, None, "") and one.get("effect") in ("NoExecute", None, "") for one in given)
+    ]
+    if missing:
+        added = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS_ON_LOST_NODES}
+        spec["tolerations"] = [*given, *({"key": key, **added} for key in missing)]
+
+
+def _merge_label_keys(spec: Object, labels: Object) -> None:
+    affinity = map_member(spec, "affinity")
+    terms = list(list_member(spec, "topologySpreadConstraints"))
+    for group in (map_member(affinity, "podAffinity"), map_member(affinity, "podAntiAffinity")):
+        terms += list_member(group, "requiredDuringSchedulingIgnoredDuringExecution")
+        preferred = list_member(group, "preferredDuringSchedulingIgnoredDuringExecution")
+        terms += [map_member(one, "podAffinityTerm") for one in preferred]
+    for term in terms:
+        selector = term.get("labelSelector")
+        for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+            for key in list_member(term, name):
+                if selector is not None and key in labels:
+                    found = {"key": key, "operator": operator, "values": [labels[key]]}
+                    selector.setdefault("matchExpressions", []).append(found)
+
+
+class PodAdmission:
+    """What a new Pod gets from other objects: the priority of its class, and the overhead of its runtime."""
+
+    def __init__(self, validate: Callable[[Object, Object | None], list[Cause]]) -> None:
+        self._validate = validate
+        self.get_item: Callable[[str], Any] | None = None
+
+    def prepare_create(self, pod: Object) -> None:
+        """Prepares a new Pod; raises Forbidden if a class does not exist, or what it says differs from it."""
+        prepare_pod_create(pod)
+        self._set_priority(pod)
+        if "runtimeClassName" in pod["spec"]:
+            self._set_overhead(pod)
+
+    def validate(self, new: Object, old: Object | None) -> list[Cause]:
+        """The causes of the rules of Pods; raises Forbidden if a valid new Pod has an overhead of its own."""
+        causes = self._validate(new, old)
+        if old is None and not causes and new["spec"].get("overhead"):
+            wanted = self._overhead(new)
+            if not wanted:
+                detail = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+                raise _forbidden(new, f"pod rejected: {detail}")
+            if wanted != new["spec"]["overhead"]:
+                raise _forbidden(new, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+        return causes
+
+    def _set_overhead(self, pod: Object) -> None:
+        overhead = self._overhead(pod)
+        if overhead and not pod["spec"].get("overhead"):
+            pod["spec"]["overhead"] = overhead
+
+    def _overhead(self, pod: Object) -> Object:
+        name = pod["spec"].get("runtimeClassName")
+        if not name:
+            return {}
+        item = None if self.get_item is None else self.get_item(f"/registry/node.k8s.io/runtimeclasses/{name}")
+        if item is None:
+            raise _forbidden(pod, f'pod rejected: RuntimeClass "{name}" not found')
+        found: Object = msgspec.json.decode(item.value)
+        return dict(map_member(map_member(found, "overhead"), "podFixed"))
+
+    def _set_priority(self, pod: Object) -> None:
+        spec, name = pod["spec"], pod["spec"].get("priorityClassName")
+        found: Object = {"value": 0}
+        if name:
+            found = self._class(pod, name)
+        given = spec.get("priority")
+        if given is not None and given != found["value"]:
+            detail = "the integer value of priority must not be provided in pod spec; priority admission controller"
+            detail = f"{detail} computed {found['value']} from the given PriorityClass name"
+            raise _forbidden(pod, detail.replace("priority must", f"priority ({given}) must", 1))
+        policy = found.get("preemptionPolicy") or "PreemptLowerPriority"
+        if spec.get("preemptionPolicy") not in (None, policy):
+            detail = (
+                f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec;"
+            )
+            detail = f"{detail} priority admission controller computed {policy} from the given PriorityClass name"
+            raise _forbidden(pod, detail)
+        spec["priority"], spec["preemptionPolicy"] = found["value"], policy
+
+    def _class(self, pod: Object, name: str) -> Object:
+        item = None
+        if self.get_item is not None:
+            item = self.get_item(f"/registry/scheduling.k8s.io/priorityclasses/{name}")
+        if item is not None:
+            found: Object = msgspec.json.decode(item.value)
+            return found
+        system = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}.get(name)
+        if system is None:
+            raise _forbidden(pod, f"no PriorityClass with name {name} was found")
+        return {"value": system}
+
+
+def _forbidden(pod: Object, detail: str) -> Forbidden:
+    name = pod["metadata"].get("name", "")
+    return Forbidden(f'pods "{name}" is forbidden: {detail}', details={"name": name, "kind": "pods"})

@@ -1,28 +1,36 @@
 """The rules of each built-in kind: name validation, defaults, preparation, validation and immutable fields."""
 
+import functools
+import importlib
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from levelset.apiserver.registry.builtin import (
     admission_policies,
     config_maps_and_secrets,
     events_and_leases,
     namespaces,
-    pods,
+    normal_forms,
     rbac,
     webhook_configurations,
     workloads,
 )
 from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
+from levelset.apiserver.registry.builtin.pods import prepare_pod_create, prepare_pod_status, prepare_pod_update
 from levelset.apiserver.registry.metadata import check_dns1035_label, check_path_segment
 from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.served_resource import Object, Rules
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
-from levelset.objects.names import check_dns1123_label, check_dns1123_subdomain
+from levelset.objects.names import is_dns1123_label, is_dns1123_subdomain
 
-__all__ = ["builtin_rules"]
+if TYPE_CHECKING:
+    from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules
+
+__all__ = ["RULE_TABLES", "builtin_rules", "kind_rules"]
 
 Defaulter = Callable[[Object], None]
 Check = Callable[[Object, Object | None], list[Cause]]
@@ -37,7 +45,7 @@ GENERATION = frozenset(
     {
         *((APPS, kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")),
         *((BATCH, kind) for kind in ("CronJob", "Job")),
-        *(("", kind) for kind in ("Pod", "ReplicationController")),
+        *(("", kind) for kind in ("Pod", "PodTemplate", "ReplicationController")),
         *((ADMISSION, kind) for kind in ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")),
         *((ADMISSION, kind) for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")),
         *((ADMISSION, kind) for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")),
@@ -68,6 +76,19 @@ CREATE_ON_UPDATE = frozenset(
         *((RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     }
 )
+# The module and the name of the rule table of a kind, imported when the first object of the kind is validated.
+RULE_TABLES: dict[tuple[str, str], str] = {
+    ("", "Pod"): "pod_rules.POD",
+    ("", "PodTemplate"): "pod_rules.POD_TEMPLATE",
+    ("", "ReplicationController"): "workload_rules.REPLICATION_CONTROLLER",
+    (APPS, "ControllerRevision"): "workload_rules.CONTROLLER_REVISION",
+    (APPS, "DaemonSet"): "workload_rules.DAEMON_SET",
+    (APPS, "Deployment"): "workload_rules.DEPLOYMENT",
+    (APPS, "ReplicaSet"): "workload_rules.REPLICA_SET",
+    (APPS, "StatefulSet"): "workload_rules.STATEFUL_SET",
+    (BATCH, "CronJob"): "job_rules.CRON_JOB",
+    (BATCH, "Job"): "job_rules.JOB",
+}
 # Dotted paths of the fields that cannot change after creation.
 IMMUTABLE_FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "PersistentVolume"): ("spec.csi", "spec.hostPath", "spec.nfs", "spec.volumeMode"),
@@ -82,21 +103,91 @@ IMMUTABLE_FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
 def builtin_rules(group: str, kind: str) -> Rules:
     """The stateless rules of a built-in kind; Services and CRDs add rules that depend on the server."""
     key = (group, kind)
+    if key in RULE_TABLES:
+        return _with_table(_rules(key, []), key)
     checks = [one for one in (CHECKS.get(key), _immutable_check(IMMUTABLE_FIELDS.get(key, ()))) if one is not None]
+    return _rules(key, checks)
+
+
+@functools.cache
+def kind_rules(group: str, kind: str) -> "KindRules":
+    """The rule table of a kind; its module is imported on first use."""
+    module, _, name = RULE_TABLES[group, kind].partition(".")
+    found: KindRules = getattr(importlib.import_module(f"{__package__}.rules.{module}"), name)
+    return found
+
+
+def _rules(key: tuple[str, str], checks: list[Check]) -> Rules:
     return Rules(
         generation=key in GENERATION,
         unconditional_update=key not in REQUIRES_RESOURCE_VERSION,
         create_on_update=key in CREATE_ON_UPDATE,
-        name_check=NAME_CHECKS.get(key, check_dns1123_subdomain),
+        name_check=NAME_CHECKS.get(key, _check_subdomain),
         default=DEFAULTERS.get(key),
-        prepare_create=PREPARE_CREATE.get(key),
-        prepare_update=PREPARE_UPDATE.get(key),
+        prepare_create=_prepare_create(key),
+        prepare_update=_prepare_update(key),
+        prepare_status=_prepare_status(key),
         prepare_delete=namespaces.prepare_namespace_delete if key == ("", "Namespace") else None,
         held=namespaces.has_namespace_finalizers if key == ("", "Namespace") else None,
         validate=_all_of(checks) if checks else None,
         graceful=key == ("", "Pod"),
         finalizers_need_slash=True,
     )
+
+
+def _prepare_create(key: tuple[str, str]) -> Defaulter | None:
+    prepare = PREPARE_CREATE.get(key)
+    if key not in normal_forms.ZEROS and key not in normal_forms.STATUS:
+        return prepare
+
+    def run(tree: Object) -> None:
+        normal_forms.set_new_status(key, tree)
+        normal_forms.set_zeros(key, tree)
+        if prepare is not None:
+            prepare(tree)
+
+    return run
+
+
+def _prepare_update(key: tuple[str, str]) -> Callable[[Object, Object], None] | None:
+    prepare = PREPARE_UPDATE.get(key)
+    has_times = key in normal_forms.CONDITION_TIMES
+    if key not in normal_forms.ZEROS and not has_times:
+        return prepare
+
+    def run(new: Object, old: Object) -> None:
+        normal_forms.set_zeros(key, new)
+        if has_times and "status" in new:
+            normal_forms.set_status_zeros(key, new)  # decoding has dropped null
+        if prepare is not None:
+            prepare(new, old)
+
+    return run
+
+
+def _prepare_status(key: tuple[str, str]) -> Callable[[Object, Object], None] | None:
+    prepare = PREPARE_STATUS.get(key)
+    if key not in normal_forms.STATUS and key not in normal_forms.CONDITION_TIMES:
+        return prepare
+
+    def run(new: Object, old: Object) -> None:
+        normal_forms.set_status_zeros(key, new)
+        if prepare is not None:
+            prepare(new, old)
+
+    return run
+
+
+def _with_table(rules: Rules, key: tuple[str, str]) -> Rules:
+    """The rules of a kind that has a table, which is loaded when it is needed."""
+
+    def validate(new: Object, old: Object | None) -> list[Cause]:
+        return kind_rules(*key).validate(new, old)
+
+    def validate_status(new: Object, old: Object) -> list[Cause]:
+        return kind_rules(*key).validate_status(new, old)
+
+    return replace(rules, validate=validate, validate_status=validate_status, complete=True)
 
 
 def _check_volume_claim(new: Object, old: Object | None) -> list[Cause]:
@@ -109,11 +200,6 @@ def _check_volume_claim(new: Object, old: Object | None) -> list[Cause]:
 def _immutable_claim_fields(tree: Object) -> Object:
     mutable = ("resources", "volumeAttributesClassName", "volumeName")
     return {name: value for name, value in map_member(tree, "spec").items() if name not in mutable}
-
-
-def _check_pod(new: Object, old: Object | None) -> list[Cause]:
-    causes = pods.check_pod_spec(map_member(new, "spec"), "spec")
-    return causes if old is None else causes + pods.check_pod_update(new, old)
 
 
 class _ImmutableFields(msgspec.Struct, frozen=True):
@@ -146,10 +232,6 @@ def _all_of(checks: Iterable[Check]) -> Check:
     return lambda new, old: [cause for check in combined for cause in check(new, old)]
 
 
-def _prepare_pod_create(tree: Object) -> None:
-    tree["status"] = {"phase": "Pending"}
-
-
 def _prepare_volume_create(tree: Object) -> None:
     tree["status"] = {"phase": "Pending"}
 
@@ -162,13 +244,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("", "ConfigMap"): config_maps_and_secrets.check_config_map,
     ("", "Event"): events_and_leases.check_core_event,
     ("", "PersistentVolumeClaim"): _check_volume_claim,
-    ("", "Pod"): _check_pod,
     ("", "Secret"): config_maps_and_secrets.check_secret,
-    (APPS, "DaemonSet"): workloads.check_workload,
-    (APPS, "Deployment"): workloads.check_workload,
-    (APPS, "ReplicaSet"): workloads.check_workload,
-    (APPS, "StatefulSet"): workloads.check_workload,
-    (BATCH, "Job"): workloads.check_job,
     (ADMISSION, "MutatingAdmissionPolicy"): admission_policies.check_mutating_policy,
     (ADMISSION, "MutatingAdmissionPolicyBinding"): admission_policies.check_mutating_binding,
     (ADMISSION, "MutatingWebhookConfiguration"): webhook_configurations.check_webhook_configuration,
@@ -186,15 +262,37 @@ PREPARE_CREATE: dict[tuple[str, str], Defaulter] = {
     ("", "Namespace"): namespaces.prepare_namespace_create,
     ("", "PersistentVolume"): _prepare_volume_create,
     ("", "PersistentVolumeClaim"): _prepare_volume_create,
-    ("", "Pod"): _prepare_pod_create,
+    ("", "Pod"): prepare_pod_create,
+    (APPS, "DaemonSet"): workloads.prepare_daemon_set_create,
     (BATCH, "Job"): workloads.prepare_job_create,
 }
+PREPARE_STATUS: dict[tuple[str, str], Callable[[Object, Object], None]] = {
+    ("", "Pod"): prepare_pod_status,
+}
 PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
+    ("", "Pod"): prepare_pod_update,
     ("", "Namespace"): namespaces.prepare_namespace_update,
+    (APPS, "DaemonSet"): workloads.prepare_daemon_set_update,
     ("certificates.k8s.io", "CertificateSigningRequest"): _prepare_csr_update,
 }
+
+
+def _check_subdomain(name: str) -> list[str]:
+    return [] if is_dns1123_subdomain(name) else _checks().subdomain_problems(name)
+
+
+def _check_label(name: str) -> list[str]:
+    return [] if is_dns1123_label(name) else _checks().label_problems(name)
+
+
+def _checks() -> Any:
+    """The checks of the rule tables, which have the messages of kube-apiserver; imported when they are needed."""
+    return importlib.import_module(f"{__package__}.rules.checks")
+
+
 NAME_CHECKS: dict[tuple[str, str], Callable[[str], list[str]]] = {
-    ("", "Namespace"): check_dns1123_label,
+    ("", "Namespace"): _check_label,
+    (APPS, "StatefulSet"): _check_label,
     ("", "Service"): check_dns1035_label,
     ("apiregistration.k8s.io", "APIService"): check_path_segment,
     **{(RBAC, kind): check_path_segment for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")},

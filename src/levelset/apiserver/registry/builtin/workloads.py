@@ -1,17 +1,13 @@
-"""Workloads (Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob): defaults and validation."""
+"""Workloads (Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob): defaults."""
 
-from typing import Any
-
-from levelset.apiserver.registry.builtin.pods import check_pod_spec, set_pod_spec_defaults
+from levelset.apiserver.registry.builtin.normal_forms import set_canonical_list
+from levelset.apiserver.registry.builtin.pods import set_pod_spec_defaults
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
-from levelset.apiserver.schema import field_errors
-from levelset.errors import BadSelector, Cause
-from levelset.objects.label_selectors import LabelSelector
 
 __all__ = [
-    "check_job",
-    "check_workload",
+    "prepare_daemon_set_create",
+    "prepare_daemon_set_update",
     "prepare_job_create",
     "set_cron_job_defaults",
     "set_daemon_set_defaults",
@@ -24,6 +20,7 @@ __all__ = [
 
 DEPLOYMENT_ROLLING_UPDATE = {"maxUnavailable": "25%", "maxSurge": "25%"}
 ROLLING_UPDATE = "RollingUpdate"
+MAX_LABEL = 63
 
 
 def set_deployment_defaults(tree: Object) -> None:
@@ -41,12 +38,17 @@ def set_replica_set_defaults(tree: Object) -> None:
 
 
 def set_replication_controller_defaults(tree: Object) -> None:
-    """Sets the defaults of a ReplicationController, whose selector defaults to the labels of its template."""
-    spec = _with_template(tree)
+    """Sets the defaults of a ReplicationController, whose selector and labels default to those of its template."""
+    spec: Object = tree.setdefault("spec", {})
     spec.setdefault("replicas", 1)
+    if spec.get("template") is None:
+        return
+    set_pod_spec_defaults(spec["template"].setdefault("spec", {}))
     labels = map_member(spec["template"], "metadata").get("labels")
     if labels and not spec.get("selector"):
         spec["selector"] = dict(labels)
+    if labels and not tree["metadata"].get("labels"):
+        tree["metadata"]["labels"] = dict(labels)
 
 
 def set_stateful_set_defaults(tree: Object) -> None:
@@ -56,13 +58,18 @@ def set_stateful_set_defaults(tree: Object) -> None:
     spec.setdefault("podManagementPolicy", "OrderedReady")
     spec.setdefault("revisionHistoryLimit", 10)
     _set_strategy_defaults(spec, "updateStrategy", {"partition": 0})
+    map_member(spec["updateStrategy"], "rollingUpdate").pop("maxUnavailable", None)  # alpha
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     retention.setdefault("whenDeleted", "Retain")
     retention.setdefault("whenScaled", "Retain")
     for claim in list_member(spec, "volumeClaimTemplates"):
         claim.setdefault("apiVersion", "v1")
         claim.setdefault("kind", "PersistentVolumeClaim")
-        claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+        claim_spec = claim.setdefault("spec", {})
+        claim_spec.setdefault("volumeMode", "Filesystem")
+        resources = claim_spec.setdefault("resources", {})
+        set_canonical_list(resources.get("requests"))
+        set_canonical_list(resources.get("limits"))
         claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
@@ -93,7 +100,11 @@ def _set_job_spec_defaults(spec: Object) -> None:
     if spec.get("parallelism") is None and spec.get("completions") is None:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
-    spec.setdefault("backoffLimit", 6)
+    spec.setdefault("backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1)
+    spec.setdefault("manualSelector", False)
+    for rule in list_member(spec.get("podFailurePolicy"), "rules"):
+        for pattern in list_member(rule, "onPodConditions"):
+            pattern["status"] = pattern.get("status") or "True"
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
@@ -101,16 +112,38 @@ def _set_job_spec_defaults(spec: Object) -> None:
 
 
 def prepare_job_create(tree: Object) -> None:
-    """Sets the selector and pod labels of a new Job from its uid, unless it has a manual selector."""
-    spec, uid = tree["spec"], tree["metadata"].get("uid")
-    if spec.get("manualSelector") or not uid:
-        return
-    labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
-    for key in ("batch.kubernetes.io/controller-uid", "controller-uid"):
-        labels.setdefault(key, uid)
-    for key in ("batch.kubernetes.io/job-name", "job-name"):
-        labels.setdefault(key, tree["metadata"].get("name", ""))
-    spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
+    """Sets the selector and pod labels of a new Job from its uid, unless it has a manual selector; and its labels."""
+    spec, metadata = tree["spec"], tree["metadata"]
+    uid, template = metadata.get("uid"), spec["template"].setdefault("metadata", {})
+    if not spec.get("manualSelector") and uid:
+        labels = template["labels"] = dict(map_member(template, "labels"))
+        for key in ("batch.kubernetes.io/controller-uid", "controller-uid"):
+            labels.setdefault(key, uid)
+        for key in ("batch.kubernetes.io/job-name", "job-name"):
+            labels.setdefault(key, metadata.get("name", ""))
+        selector = spec["selector"] = dict(map_member(spec, "selector"))
+        chosen = selector["matchLabels"] = dict(map_member(selector, "matchLabels"))
+        chosen.setdefault("batch.kubernetes.io/controller-uid", uid)
+    # Upstream shares the map, so the labels of a Job with a long name are not checked.
+    if template.get("labels") and not metadata.get("labels") and len(metadata.get("name", "")) <= MAX_LABEL:
+        metadata["labels"] = dict(template["labels"])
+
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+def prepare_daemon_set_create(tree: Object) -> None:
+    """Sets the annotation that counts the changes of the template."""
+    tree["metadata"].setdefault("annotations", {})[TEMPLATE_GENERATION] = "1"
+
+
+def prepare_daemon_set_update(new: Object, old: Object) -> None:
+    """Counts the changes of the template; a client cannot."""
+    former = map_member(old["metadata"], "annotations").get(TEMPLATE_GENERATION, "1")
+    changed = map_member(new, "spec").get("template") != map_member(old, "spec").get("template")
+    count = int(former) + changed if former.isdigit() else 1
+    annotations = dict(map_member(new["metadata"], "annotations"))
+    new["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: str(count)}
 
 
 def _with_template(tree: Object) -> Object:
@@ -124,51 +157,3 @@ def _set_strategy_defaults(spec: Object, name: str, rolling: Object) -> None:
     strategy["type"] = strategy.get("type") or ROLLING_UPDATE
     if strategy["type"] == ROLLING_UPDATE:
         strategy["rollingUpdate"] = {**rolling, **map_member(strategy, "rollingUpdate")}
-
-
-def check_workload(new: Object, old: Object | None) -> list[Cause]:
-    """Validates a workload: its selector is immutable and matches its template, and its pods restart."""
-    spec = map_member(new, "spec")
-    causes = _check_selector(spec)
-    if old is not None and spec.get("selector") != map_member(old, "spec").get("selector"):
-        causes.append(field_errors.invalid("spec.selector", spec.get("selector"), "field is immutable"))
-    if (spec.get("replicas") or 0) < 0:
-        causes.append(field_errors.invalid("spec.replicas", spec["replicas"], "must be greater than or equal to 0"))
-    pod = spec["template"]["spec"]
-    causes += check_pod_spec(pod, "spec.template.spec")
-    if pod["restartPolicy"] != "Always":
-        causes.append(field_errors.not_supported("spec.template.spec.restartPolicy", pod["restartPolicy"], ["Always"]))
-    return causes
-
-
-def _check_selector(spec: Object) -> list[Cause]:
-    selector = spec.get("selector")
-    if not selector:
-        return [field_errors.required("spec.selector")]
-    labels = map_member(map_member(spec["template"], "metadata"), "labels")
-    if _selects(selector, labels):
-        return []
-    return [
-        field_errors.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
-    ]
-
-
-def _selects(selector: Any, labels: dict[str, str]) -> bool:
-    try:
-        return LabelSelector.from_tree(selector).matches(labels)
-    except BadSelector:
-        return False
-
-
-def check_job(new: Object, old: Object | None) -> list[Cause]:
-    """Validates a Job: its pods do not always restart, and its template is immutable."""
-    spec = map_member(new, "spec")
-    causes = check_pod_spec(spec["template"]["spec"], "spec.template.spec")
-    policy = spec["template"]["spec"]["restartPolicy"]
-    if policy == "Always":
-        causes.append(field_errors.not_supported("spec.template.spec.restartPolicy", policy, ["OnFailure", "Never"]))
-    former = map_member(old, "spec")
-    if old is not None:
-        names = [name for name in ("selector", "template", "completionMode") if spec.get(name) != former.get(name)]
-        causes += [field_errors.invalid(f"spec.{name}", spec.get(name), "field is immutable") for name in names]
-    return causes

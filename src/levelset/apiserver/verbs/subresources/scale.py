@@ -39,7 +39,7 @@ def get_scale(served: ServedResource, tree: Tree) -> Tree:
         "kind": KIND,
         "apiVersion": API_VERSION,
         "metadata": {name: metadata[name] for name in _SHARED if name in metadata},
-        "spec": {} if _number(replicas) is None else {"replicas": replicas},
+        "spec": {"replicas": replicas} if _number(replicas) else {},
         "status": status,
     }
 
@@ -149,8 +149,13 @@ def _selector(value: Any) -> str | None:
     """Returns a selector as text: custom resources store text, built-in kinds a LabelSelector."""
     if isinstance(value, str):
         return value
+    if not isinstance(value, dict):
+        return None
+    labels = cast("dict[str, Any]", value)
+    if labels and all(isinstance(one, str) for one in labels.values()):  # of a ReplicationController
+        return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
     try:
-        return str(LabelSelector.from_tree(cast("Any", value))) if isinstance(value, dict) else None
+        return str(LabelSelector.from_tree(cast("Any", value)))
     except LevelsetError:
         return None
 

@@ -1,0 +1,75 @@
+"""Records the answers of kube-apiserver to the objects in tests/conformance/builtin/cases.
+
+    make record-builtin                 # all areas
+    make record-builtin AREAS=workloads # some of them
+
+Starts kube-apiserver and etcd (built by `kube_binaries.py` on first use) and writes tests/conformance/builtin/answers.
+With `--server URL --token TOKEN` a running server is used.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from scripts.kube_server import Server, serve
+
+from tests.conformance.builtin import recorded_objects
+
+__all__ = ["main", "record"]
+
+
+def record(server: Server, areas: Iterable[str]) -> int:
+    """Records these areas; returns the number of answers."""
+    count = 0
+    namespace = {"metadata": {"name": recorded_objects.NAMESPACE}}
+    server.request("POST", "/api/v1/namespaces", namespace)
+    for area in areas:
+        found = {base.name: _answers(base, server) for base in recorded_objects.load(area)}
+        lines = [f"{json.dumps(name)}: {_lines(one)}" for name, one in found.items()]
+        text = "{\n" + ",\n".join(lines) + "\n}\n"
+        (recorded_objects.FOLDER / "answers" / f"{area}.json").write_text(text)
+        here = sum(len(one) for one in found.values())
+        refused = sum(answer["code"] >= 400 for one in found.values() for answer in one.values())
+        print(f"{area}: {here} answers, {refused} of them refusals")
+        count += here
+    return count
+
+
+def _lines(answers: dict[str, Any]) -> str:
+    """One line per answer, so that a change of an answer is a change of a line."""
+    rows = [f" {json.dumps(name)}: {json.dumps(one, separators=(',', ':'))}" for name, one in answers.items()]
+    return "{\n" + ",\n".join(rows) + "\n}"
+
+
+def _answers(base: recorded_objects.Base, server: Server) -> dict[str, Any]:
+    exchange = recorded_objects.run(base)
+    try:
+        request = next(exchange)
+        while True:
+            reply = server.request(*request)
+            request = exchange.send((reply.code, reply.body))
+    except StopIteration as end:
+        found: dict[str, Any] = end.value
+        return found
+
+
+def main() -> int:
+    """Records the areas of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("areas", nargs="*", default=recorded_objects.AREAS)
+    parser.add_argument("--server")
+    parser.add_argument("--token", default="")
+    given = parser.parse_args()
+    if given.server:
+        count = record(Server(given.server, given.token), given.areas)
+    else:
+        with serve() as server:
+            count = record(server, given.areas)
+    print(f"{count} answers recorded")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Normal forms of built-in kinds: canonical quantities, and what kube-apiserver prints although no client set it.
+
+The latter are Go's structs and numbers without `omitempty`. They belong to no field manager, so they are set after the
+fields of the client are recorded.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Final
+
+from levelset.apiserver.resources.json_members import list_member, map_member
+from levelset.apiserver.resources.served_resource import Object
+from levelset.errors import BadQuantity
+from levelset.objects.quantity import Quantity
+
+__all__ = [
+    "CONDITION_TIMES",
+    "STATUS",
+    "ZEROS",
+    "canonical",
+    "set_canonical",
+    "set_canonical_list",
+    "set_new_status",
+    "set_status_zeros",
+    "set_zeros",
+]
+
+APPS: Final = "apps"
+# Paths of members that are always there, and their zero.
+ZEROS: Final[dict[tuple[str, str], tuple[tuple[str, Any], ...]]] = {
+    ("", "PodTemplate"): (("template.metadata", {}),),
+    ("", "ReplicationController"): (("spec.template.metadata", {}),),
+    (APPS, "ControllerRevision"): (("revision", 0),),
+    (APPS, "DaemonSet"): (("spec.template.metadata", {}),),
+    (APPS, "Deployment"): (("spec.template.metadata", {}),),
+    (APPS, "ReplicaSet"): (("spec.template.metadata", {}),),
+    (APPS, "StatefulSet"): (("spec.template.metadata", {}), ("spec.serviceName", "")),
+    ("batch", "CronJob"): (("spec.jobTemplate.metadata", {}), ("spec.jobTemplate.spec.template.metadata", {})),
+    ("batch", "Job"): (("spec.template.metadata", {}),),
+}
+# The zeros of a status; the status of other kinds is absent until it is written.
+STATUS: Final[dict[tuple[str, str], Object]] = {
+    ("", "ReplicationController"): {"replicas": 0},
+    (APPS, "DaemonSet"): {
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    },
+    (APPS, "Deployment"): {},
+    (APPS, "ReplicaSet"): {"replicas": 0},
+    (APPS, "StatefulSet"): {"replicas": 0, "availableReplicas": 0},
+    ("batch", "CronJob"): {},
+    ("batch", "Job"): {},
+}
+# The times of a condition, which are null until they are set.
+CONDITION_TIMES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("", "Pod"): ("lastProbeTime", "lastTransitionTime"),
+    ("", "ReplicationController"): ("lastTransitionTime",),
+    (APPS, "DaemonSet"): ("lastTransitionTime",),
+    (APPS, "Deployment"): ("lastUpdateTime", "lastTransitionTime"),
+    (APPS, "ReplicaSet"): ("lastTransitionTime",),
+    (APPS, "StatefulSet"): ("lastTransitionTime",),
+    ("batch", "Job"): ("lastProbeTime", "lastTransitionTime"),
+}
+
+
+def set_zeros(key: tuple[str, str], tree: Object) -> None:
+    """Sets the members of an object that are always there."""
+    for path, zero in ZEROS.get(key, ()):
+        *parents, last = path.split(".")
+        here: Any = tree
+        for name in parents:
+            here = here.get(name) if here.__class__ is dict else None
+        if here.__class__ is dict and here.get(last) is None:
+            here[last] = zero.copy() if zero.__class__ is dict else zero
+
+
+def set_new_status(key: tuple[str, str], tree: Object) -> None:
+    """Sets the status of a new object."""
+    if key in STATUS:
+        tree["status"] = STATUS[key].copy()
+
+
+def set_status_zeros(key: tuple[str, str], tree: Object) -> None:
+    """Sets the members of a status that are always there."""
+    status = map_member(tree, "status")
+    for name, zero in STATUS.get(key, {}).items():
+        if status.get(name) is None:
+            status[name] = zero
+    _set_null_times(list_member(status, "conditions"), CONDITION_TIMES.get(key, ()))
+    if STATUS.get(key) is not None or "status" in tree:
+        tree["status"] = status
+
+
+def _set_null_times(conditions: list[Any], names: Iterable[str]) -> None:
+    for name in names:
+        for condition in conditions:
+            condition.setdefault(name, None)
+
+
+def canonical(value: Any, *, milli: bool = False) -> Any:
+    """The canonical text of a quantity; with `milli` it is rounded up to thousandths. Other values stay."""
+    # A cache of long texts, of refused requests even, would fill the memory.
+    is_short = value.__class__ is str and len(value) <= _MAX_CACHED
+    return _cached_canonical(value, milli) if is_short else _canonical(value, milli)
+
+
+_MAX_CACHED: Final = 40  # characters
+
+
+def _canonical(value: Any, milli: bool) -> Any:
+    try:
+        found = Quantity.from_tree(value)
+    except BadQuantity:
+        return value
+    if milli and found.nanos % 10**6:
+        found = Quantity(f"{found.to_milli()}m")
+    return str(found)
+
+
+_cached_canonical = lru_cache(maxsize=2048)(_canonical)
+
+
+def set_canonical(tree: Any, name: str) -> None:
+    """Sets the canonical form of one member."""
+    value = tree.get(name)
+    if value is not None and value.__class__ is not bool:
+        tree[name] = canonical(value)
+
+
+def set_canonical_list(resources: Any) -> None:
+    """Sets the canonical form of the amounts of a resource list, which are at least thousandths."""
+    if resources:
+        for name, value in resources.items():
+            resources[name] = canonical(value, milli=True)
