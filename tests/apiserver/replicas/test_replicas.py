@@ -68,6 +68,23 @@ async def test_a_namespace_an_object_and_its_newest_version_are_known_to_a_repli
         assert (await other.request("DELETE", f"{CONFIGMAPS}/none"))[0] == 404
 
 
+async def test_the_listeners_of_each_replica_get_every_write_once_and_in_the_order_of_revisions() -> None:
+    async with open_replicas() as replicas:
+        seen: list[list[int]] = [[], []]
+        for api, revisions in zip(replicas, seen, strict=True):
+
+            def note(served: Any, before: Any, after: Any, revisions: list[int] = revisions) -> None:
+                if served.plural == "configmaps" and after is not None:
+                    revisions.append(int(after["metadata"]["resourceVersion"]))
+
+            api.server.state.listeners.append(note)
+        made = await asyncio.gather(
+            *(replicas[number % 2].create(CONFIGMAPS, configmap(f"m{number}")) for number in range(10))
+        )
+        await asyncio.sleep(0.01)
+        assert seen[0] == seen[1] == sorted(int(tree["metadata"]["resourceVersion"]) for tree in made)
+
+
 async def test_roles_and_policies_of_one_replica_hold_on_another() -> None:
     policy = {
         "metadata": {"name": "p"},

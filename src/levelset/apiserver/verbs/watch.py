@@ -65,7 +65,8 @@ _MAX_SLICE_BYTES: Final = 256 * 1024
 _CONVERSION_BATCH: Final = 250
 _BOOKMARK_SECONDS: Final = 60.0
 _MANY_WATCHERS: Final = 32
-_LONGEST_PAUSE_SECONDS: Final = 0.02
+_PAUSE_PER_WATCHER: Final = 0.0001  # a write with encryption takes 10 to 50 us
+_LONGEST_PAUSE_SECONDS: Final = 0.025
 _MAX_BACKLOG_BYTES: Final = 8 * 1024 * 1024
 
 _Events = Generator[bytes, None, None]
@@ -511,16 +512,15 @@ class Feed:
                 self._pause = loop.call_at(self._due, self._pump_many, loop)
 
     def _pump_many(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Sends to many watchers, and then not again until it was idle for four times as long.
+        """Sends to many watchers, and then not again for a while: the longer, the more there are, up to 25 ms.
 
         Each write to a connection costs more than the event in it: changes that follow each other closely share one.
         """
         self._pause = None
         if self.is_closed:
             return
-        began = loop.time()
         self.pump()
-        self._due = loop.time() + min(4 * (loop.time() - began), _LONGEST_PAUSE_SECONDS)
+        self._due = loop.time() + min(len(self._watchers) * _PAUSE_PER_WATCHER, _LONGEST_PAUSE_SECONDS)
 
     def _send(self, batch: Sequence[Change]) -> None:
         encode = self._encoder.change
