@@ -3,7 +3,7 @@
 Reads return at once. What may have to be awaited is the commit, and admission and conversion webhooks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import lru_cache, partial
 from typing import Any, Final, cast
 
@@ -87,25 +87,17 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
         if options.admission is not None:
             await write_admission.admit_create(state, served, tree, decoded.causes, options)
         elif is_limited:
-            await run_limited(
-                state.expensive_work,
-                lambda: strategy.validate_new(state, served, tree, decoded.causes),
-                is_large=is_large,
-            )
+            validate = partial(strategy.validate_new, state, served, tree, decoded.causes)
+            await run_limited(state.expensive_work, validate, is_large=is_large)
         else:
             strategy.validate_new(state, served, tree, decoded.causes)
         if options.authorizer is not None:
             options.authorizer.check(tree, None)
-        name = metadata["name"]
-        key = served.key(namespace, name)
         if options.dry_run:
-            _raise_if_exists(served, name, state.reader.get_nowait(key))
+            name = metadata["name"]
+            _raise_if_exists(served, name, state.reader.get_nowait(served.key(namespace, name)))
             return WriteResult(tree, None, created=True)
-        return await (
-            commit.write(state, served, key, tree)
-            if guards is None
-            else _commit_guarded(state, served, namespace, tree, guards)
-        )
+        return await _commit_new(state, served, namespace, tree, guards)
     except Mismatch as error:
         again = _draft_again(served, namespace, metadata["name"], error, draft if attempts > 1 else None)
         return await create(state, served, namespace, again, options, applied=applied, attempts=attempts - 1)
@@ -260,6 +252,14 @@ async def mutate(
                 raise
             continue
         return None if written.item is None else written.tree
+
+
+def _commit_new(
+    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, guards: dict[str, int] | None
+) -> Coroutine[Any, Any, WriteResult]:
+    if guards is None:
+        return commit.write(state, served, served.key(namespace, tree["metadata"]["name"]), tree)
+    return _commit_guarded(state, served, namespace, tree, guards)
 
 
 async def _commit_guarded(
