@@ -20,5 +20,7 @@ async def greet(greeting: Greeting, ctx: Context) -> None:
     await ctx.set_status(greeting, GreetingStatus(message=message))
 
 
+greetings = Controller(Greeting, greet)
+
 if __name__ == "__main__":
-    run(Controller(Greeting, greet))
+    run(greetings)

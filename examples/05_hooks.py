@@ -62,5 +62,7 @@ async def reconcile(site: Website, ctx: Context) -> None:
     await ctx.set_status(site, WebsiteStatus(phase="Running"))
 
 
+websites = Controller(Website, reconcile)
+
 if __name__ == "__main__":
-    run(Controller(Website, reconcile), webhooks=hooks)
+    run(websites, webhooks=hooks)

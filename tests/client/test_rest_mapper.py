@@ -300,3 +300,31 @@ async def test_a_cancelled_lookup_is_continued_by_the_next_waiter() -> None:
 def comparable(served: ApiResource) -> tuple[Any, ...]:
     words = (sorted(served.verbs), sorted(served.subresources), served.short_names, served.categories, served.singular)
     return served.gvr, served.gvk, served.namespaced, *words
+
+
+@virtual
+async def test_a_kind_whose_definition_was_just_written_is_looked_up_until_discovery_has_it():
+    async with opened() as way:
+        mapper = RestMapper(way.send)
+        with pytest.raises(UnknownKind):
+            await mapper.resource(WIDGET)
+        mapper.expect("example.com")
+        finding = asyncio.get_running_loop().create_task(mapper.resource(WIDGET))
+        await asyncio.sleep(3)  # the discovery of a real API server lags
+        assert not finding.done()
+        await way.post(DEFINITIONS, widgets())
+        assert (await finding).gvr.resource == "widgets"
+
+
+@virtual
+async def test_a_kind_that_never_appears_after_its_definition_was_written_is_unknown_in_the_end():
+    async with opened() as way:
+        mapper = RestMapper(way.send)
+        mapper.expect("example.com")
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(UnknownKind):
+            await mapper.resource(WIDGET)
+        assert 9 < asyncio.get_running_loop().time() - began < 12
+        with pytest.raises(UnknownKind):
+            await mapper.resource(GroupVersionKind("other.example.com", "v1", "Widget"))
+        assert asyncio.get_running_loop().time() - began < 12

@@ -9,14 +9,21 @@ import os
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from levelset.apiserver import ApiServer, ConnectionInfo, write_kubeconfig
 from levelset.client import Client
-from levelset.objects import ObjectMeta, Resource, Unstructured
-from tests.cluster.kinds import Namespace, WidgetSpec, WidgetStatus, definition, new_group, widget_class
+from levelset.objects import ObjectMeta, Resource
+from tests.cluster.kinds import (
+    Namespace,
+    WidgetSpec,
+    WidgetStatus,
+    definition,
+    is_established,
+    new_group,
+    widget_class,
+)
 
 __all__ = ["Widget", "client", "given_kubeconfig", "kubeconfig", "namespace", "pytest_collection_modifyitems"]
 
@@ -83,11 +90,3 @@ async def Widget(client: Client) -> AsyncIterator[type[Resource[WidgetSpec, Widg
     await client.wait(made.ref, is_established, within=60)
     yield widget_class(group)
     await client.delete(made.ref)
-
-
-def is_established(found: Any) -> bool:
-    """Whether a CRD is established."""
-    if not isinstance(found, Unstructured):
-        return False
-    conditions = found.tree.get("status", {}).get("conditions") or []  # null until the first one is set
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)

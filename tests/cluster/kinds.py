@@ -5,7 +5,16 @@ from typing import Any
 
 from levelset.objects import Object, Resource, Spec, Status, Unstructured
 
-__all__ = ["ConfigMap", "Namespace", "WidgetSpec", "WidgetStatus", "definition", "new_group", "widget_class"]
+__all__ = [
+    "ConfigMap",
+    "Namespace",
+    "WidgetSpec",
+    "WidgetStatus",
+    "definition",
+    "is_established",
+    "new_group",
+    "widget_class",
+]
 
 
 class Namespace(Object, api="v1", scope="Cluster"):
@@ -78,3 +87,11 @@ def definition(group: str) -> Unstructured:
             },
         }
     )
+
+
+def is_established(found: Any) -> bool:
+    """Whether a CRD is established."""
+    if not isinstance(found, Unstructured):
+        return False
+    conditions = found.tree.get("status", {}).get("conditions") or []  # null until the first one is set
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)

@@ -11,6 +11,7 @@ from levelset.objects import GroupVersionKind, Ref, find_condition
 from levelset.runtime.manager import Manager
 from levelset_omnia import omnia_system
 from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
+from tests.cluster.kinds import is_established
 
 API = "omnia.altairalabs.ai/v1alpha1"
 DEFINITION = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -54,7 +55,7 @@ async def define(client: Client) -> None:
         except AlreadyExists:
             continue
         ref: Any = Ref(DEFINITION, tree["metadata"]["name"])
-        await client.wait(ref, lambda one: "Established" in str(one.tree.get("status")))
+        await client.wait(ref, is_established, within=60)
 
 
 def has_status(agent: AgentRuntime) -> bool:

@@ -104,6 +104,7 @@ T = TypeVar("T")
 O = TypeVar("O", bound=Object | Unstructured)  # noqa: E741  # the letter the type checker shows
 O_co = TypeVar("O_co", covariant=True)  # the letter the type checker shows
 
+_CRD: Final = "CustomResourceDefinition"
 _log: Final = logging.getLogger("levelset.client")
 _RETRIES: Final = Retries()
 _CONFLICT_BACKOFF: Final = Backoff(first=0.01, factor=5.0, cap=1.0)
@@ -1000,7 +1001,10 @@ class Client:
         """Reads the object in the response to a write, after notifying the write observers."""
         body = response.body
         if not is_dry:
-            self._notify_observers(write_of(target.served.gvk, target.name, target.namespace, body))
+            written = write_of(target.served.gvk, target.name, target.namespace, body)
+            if target.served.gvk.kind == _CRD and written is not None and isinstance(self._mapper, RestMapper):
+                self._mapper.expect((written.name or "").partition(".")[2])
+            self._notify_observers(written)
         return read_subresource(view, body, target.subresource)
 
     def _notify_observers(self, write: Write | None) -> None:

@@ -80,14 +80,19 @@ def list_some(words: list[str], wanted: str) -> str:
 
 
 _MAX_CONCURRENT: Final = 8
+_PATIENCE: Final = 10.0
+"""Seconds in which a kind appears after its CRD was written."""
+_FIRST_DELAY: Final = 0.05
+_LAST_DELAY: Final = 0.8
 _decode: Final = msgspec.json.Decoder()
 
 
 class RestMapper:
     """Maps kinds to the resources that serve them.
 
-    An unknown kind is looked up again, but not within `every` seconds after the last lookup, unless forced. Raises
-    UnknownKind, whose message suggests what is served, and the errors of the requests.
+    An unknown kind is discovered again, but not within `every` seconds after the last time, unless forced. A kind of a
+    group whose CRD was just written (`expect`) is discovered until it is there: the discovery of a real API server lags
+    behind. Raises UnknownKind, whose message suggests what is served, and the errors of the requests.
     """
 
     def __init__(self, send: Send, *, every: float = 5.0, timeout: float = 30.0) -> None:
@@ -98,6 +103,7 @@ class RestMapper:
         self._kinds: dict[GroupVersionKind, ApiResource] = {}
         self._read_at: dict[str | None, float] = {}
         self._broken: dict[str, str] = {}
+        self._expected: dict[str, float] = {}
         self._single_flight: SingleFlight[None] = SingleFlight()
         self.tap: CallTap | None = None
         """Sees each lookup that sends requests."""
@@ -114,10 +120,24 @@ class RestMapper:
         if found is not None and not force:
             return found
         if force or self._is_stale(gvk.api_version):
-            await self._discover(gvk.api_version, lambda: self._discover_version(gvk.group, gvk.version))
+            await self._discover_kind(gvk)
+        delay = _FIRST_DELAY
+        while gvk not in self._kinds and timing.now() < self._expected.get(gvk.group, 0.0):
+            await timing.sleep(delay)
+            delay = min(2 * delay, _LAST_DELAY)
+            await self._discover_kind(gvk)
         if gvk not in self._kinds:
             raise UnknownKind(self._unknown_kind_message(gvk))
         return self._kinds[gvk]
+
+    def expect(self, group: str) -> None:
+        """A CRD of this group was written: for some seconds its kinds are discovered until they are served."""
+        self._expected[group] = timing.now() + _PATIENCE
+        for key in [one for one in self._read_at if one is not None and one.startswith(f"{group}/")]:
+            del self._read_at[key]
+
+    async def _discover_kind(self, gvk: GroupVersionKind) -> None:
+        await self._discover(gvk.api_version, lambda: self._discover_version(gvk.group, gvk.version))
 
     async def find(self, text: str, *, force: bool = False) -> ApiResource:
         """The resource that a user means by `deploy`, `Deployment`, `deployments.apps` or `deployments.v1.apps`.

@@ -17,6 +17,15 @@ def test_any_version_becomes_any_other_through_the_hub() -> None:
     assert conversions.convert(old, "example.dev/v2")["spec"] == {"image": "x", "replicas": 3, "paused": True}
 
 
+def test_a_value_that_was_given_explicitly_stays_although_it_is_the_default() -> None:
+    conversions = Conversions(versions())
+    given = conversions.convert(site(image="x", replicas=1, paused=False), "example.dev/v1")
+    assert given["spec"] == {"container": "x", "paused": False}, "the other field has another name there"
+    left_out = site(image="x")
+    left_out["spec"] = {"image": "x"}
+    assert conversions.convert(left_out, "example.dev/v1")["spec"] == {"container": "x"}
+
+
 def test_an_object_that_has_the_desired_version_is_unchanged() -> None:
     assert Conversions(versions()).convert(site(), "example.dev/v2") == site()
 

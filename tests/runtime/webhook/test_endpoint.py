@@ -244,3 +244,18 @@ async def test_readiness_follows_the_clock_of_the_endpoint() -> None:
         clock.time += timedelta(days=91)
         with pytest.raises(NotReady, match="expired"):
             endpoint.check()
+
+
+def test_the_port_of_the_url_is_the_port_to_listen_on_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Webhooks(url="https://hooks.example.dev:9500").port == 9500
+    assert Webhooks(url="https://hooks.example.dev").port == 9443
+    assert Webhooks(url="https://hooks.example.dev:9500", port=9600).with_more().port == 9600
+    monkeypatch.setenv("LEVELSET_WEBHOOK_URL", "https://127.0.0.1:9700")
+    assert Webhooks().port == 9700
+    assert Webhooks().with_more().port == 9700
+
+
+@pytest.mark.parametrize("url", ["https://hooks.example.dev:99999", "https://hooks.example.dev:0", "https://h:x"])
+def test_a_url_with_a_port_that_does_not_exist_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="https://HOST"):
+        Webhooks(url=url)

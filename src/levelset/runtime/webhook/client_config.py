@@ -51,8 +51,18 @@ class Url(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base)
-        if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:
+        try:
+            has_port = parts.port != 0
+        except ValueError:
+            has_port = False
+        is_plain = not (parts.query or parts.fragment or parts.username)
+        if parts.scheme != "https" or not parts.hostname or not is_plain or not has_port:
             raise ConfigError(f"url {self.base!r}: an API server calls webhooks only at https://HOST[:PORT][/PATH]")
+
+    @property
+    def port(self) -> int | None:
+        """The port in the URL; None if it has none."""
+        return urlsplit(self.base).port
 
     @property
     def names(self) -> Sequence[str]:

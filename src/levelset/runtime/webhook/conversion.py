@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from levelset.errors import BadObject, ConfigError, LevelsetError
 from levelset.objects import codec
 from levelset.objects.json_tree import format_path, get_at, is_map, parse_pointer
@@ -150,12 +152,29 @@ def _called(function: Callable[[Any], Any], obj: Object, wanted: type[Object]) -
 def _merged(before: Mapping[str, Any], made: Object) -> dict[str, Any]:
     """The converted object with its original metadata, except for labels and annotations."""
     tree: dict[str, Any] = codec.to_tree(made)
+    _keep_explicit(before, made, tree)
     made_metadata: dict[str, Any] = tree.get("metadata") or {}
     original: Any = before.get("metadata")
     metadata = {name: value for name, value in original.items() if name not in _MAY_CHANGE} if is_map(original) else {}
     metadata |= {name: made_metadata[name] for name in _MAY_CHANGE if made_metadata.get(name)}
     first = {"apiVersion": tree["apiVersion"], "kind": tree["kind"], "metadata": metadata}
     return {**first, **{name: value for name, value in tree.items() if name not in first}}
+
+
+def _keep_explicit(before: Mapping[str, Any], made: msgspec.Struct, tree: dict[str, Any]) -> None:
+    """Puts fields back that were given with the value of their default, which encoding leaves out."""
+    for one in msgspec.structs.fields(made):
+        name, value = one.encode_name, getattr(made, one.name)
+        if name not in before or name == "metadata":
+            continue
+        given = before[name]
+        if isinstance(value, msgspec.Struct) and is_map(given):
+            inner = tree.get(name, {})
+            _keep_explicit(given, value, inner)
+            if inner:
+                tree[name] = inner
+        elif name not in tree and value is not None and msgspec.to_builtins(value) == given:
+            tree[name] = given
 
 
 def _group(api_version: str) -> str:

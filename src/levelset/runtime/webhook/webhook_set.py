@@ -45,11 +45,12 @@ class Webhooks:
     """The values of `defaults`, `validates` and `converts`, and how they are served to a cluster.
 
     `Webhooks(*admission, service=Service("shop-webhooks", "shop"))`. The cluster calls them by a `service` in it or by
-    a `url`; the program listens on `host` and `port`. A plain list of the values is enough for an in-process server, or
-    if the environment has the Service (LEVELSET_WEBHOOK_SERVICE=name.namespace) or the URL (LEVELSET_WEBHOOK_URL).
-    `name` is the name of the configurations in the cluster. By default `certificates` are signed by an authority of our
-    own, which for a Service is stored in the Secret `<service>-certificates`. Without `registers`, the configurations
-    and their CA bundle must be applied by other means.
+    a `url`; the program listens on `host` and `port`, by default the port of the URL, or 9443. A plain list of the
+    values is enough for an in-process server, or if the environment has the Service
+    (LEVELSET_WEBHOOK_SERVICE=name.namespace) or the URL (LEVELSET_WEBHOOK_URL). `name` is the name of the
+    configurations in the cluster. By default `certificates` are signed by an authority of our own, which for a Service
+    is stored in the Secret `<service>-certificates`. Without `registers`, the configurations and their CA bundle must
+    be applied by other means.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Webhooks:
         service: Service | None = None,
         url: str | None = None,
         host: str = "0.0.0.0",  # noqa: S104 - a pod must accept connections from the API server
-        port: int = PORT,
+        port: int | None = None,
         certificates: Certificates | None = None,
         registers: bool = True,
     ) -> None:
@@ -71,7 +72,7 @@ class Webhooks:
         if service is not None and url is not None:
             raise ConfigError(f"webhooks {self.name}: give a service or a url, not both")
         self._client_config: ClientConfig | None = service if url is None else Url(url)
-        self.host, self.port = host, port
+        self.host, self._port = host, port
         self.registers = registers
         self._certificates = certificates
         if self.name and check_dns1123_subdomain(self.name):
@@ -91,7 +92,7 @@ class Webhooks:
             service=self._client_config if isinstance(self._client_config, Service) else None,
             url=self._client_config.base if isinstance(self._client_config, Url) else None,
             host=self.host,
-            port=self.port,
+            port=self._port,
             certificates=self._certificates,
             registers=self.registers,
         )
@@ -106,6 +107,14 @@ class Webhooks:
                 f"Webhooks(..., service=Service(name, namespace)) or url=, or set {SERVICE_VARIABLE} or {URL_VARIABLE}"
             )
         return found
+
+    @property
+    def port(self) -> int:
+        """The port to listen on: the given one, that of the URL which is registered, or 9443."""
+        if self._port is not None:
+            return self._port
+        found = self._client_config or client_config_from_environment()
+        return (found.port if isinstance(found, Url) else None) or PORT
 
     @property
     def certificates(self) -> Certificates:
