@@ -38,6 +38,7 @@ class Exploration:
     - `outside_errors` are the exceptions of calls to the outside that fail: classes or instances, ConnectionError by
       default. Without any, calls neither fail nor lose their responses: there is no network in between.
     - `leader` runs two processes with leader election.
+    - `shards` runs so many processes that share the objects: no two may be at one object (rule `two actors`).
     - `webhooks` are called by the server for the writes of every client, also while a process is down: as with other
       replicas, or with a failure policy of Fail. Those with the policy Ignore are skipped in outages of webhooks.
     - `kinds` are served in addition to those of the controllers and the webhooks.
@@ -59,6 +60,7 @@ class Exploration:
     outside: Callable[[], Any] | None = None
     outside_errors: OutsideErrors = (ConnectionError,)
     leader: bool = False
+    shards: int = 0
     webhooks: Webhooks | NestedWebhooks = ()
     kinds: Sequence[Kind[Any]] = ()
     ignored: Sequence[str] = ()

@@ -156,7 +156,7 @@ class Explorer:
         made = derive(
             run,
             has_outside=one.outside is not None,
-            leader=one.leader,
+            leader=one.leader or one.shards > 0,
             stale_restarts=one.stale_restarts,
             webhook_kinds=sorted({view_of(kind).gvk.kind for kind in Webhooks(one.webhooks).kinds}),
             outside_errors=len(one.outside_errors),

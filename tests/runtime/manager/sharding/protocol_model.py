@@ -195,11 +195,19 @@ class ModelMember:
         others = self.state.others
         is_calm = now >= self._calm_at or not others
         if is_calm and all(self.state.is_alive(one, self._began) for one in others):
+            if self._is_unsure:  # it reads first, so that it does not claim keys again and again
+                self._send(lambda: self.server.leases.get(self.me), self._reread)
+                return
             sent = now
             record = MemberRecord(holder=self.me, version="", duration=self.state.times.lease)
             self._send(lambda: self.server.put(self.me, record, None), lambda made: self._created(made, sent))
         else:
             self._wait(now)
+
+    def _reread(self, there: MemberRecord | None) -> None:
+        self._is_unsure = False
+        if there is not None:
+            self._end("lost")
 
     def _created(self, made: MemberRecord | None, sent: float) -> None:
         if made is None:

@@ -351,6 +351,28 @@ async def test_a_member_that_is_cut_off_ends_before_the_others_take_over_and_the
 
 
 @virtual
+async def test_a_process_that_starts_beside_leases_of_dead_ones_reconciles_everything_once_they_have_run_out():
+    log = Log()
+    async with open_cluster() as cluster:
+        dead = [cluster.process(log.controller(name), name=name, shards=SHARDS) for name in "ab"]
+        for process in dead:
+            await process.start()
+            await process.manager.wait_elected()
+        for process in dead:
+            await process.kill()
+        await create_sites(cluster)
+        began = timing.now()
+        async with (
+            started(cluster, "c", log.controller("c")),
+            started(cluster, "d", log.controller("d")),
+        ):
+            await cluster.settled()
+            assert 15 < timing.now() - began < 22
+            assert {name for _, name in log.reconciles} == set(NAMES)
+            assert max(Counter(log.reconciles).values()) == 1, "none twice by one member"
+
+
+@virtual
 async def test_a_lease_that_is_deleted_by_hand_ends_its_member():
     log = Log()
     async with open_cluster() as cluster:

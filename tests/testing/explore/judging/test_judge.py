@@ -8,7 +8,7 @@ from levelset.testing.explore.faults.environment_faults import Outage
 from levelset.testing.explore.faults.plan import Conflict, Hold, Plan, StaleRestart, StepName
 from levelset.testing.explore.judging.judge import judge
 from levelset.testing.explore.records.run_result import BrokenInvariant, Change, EndedProcess, Finding, Run
-from levelset.testing.explore.records.trace import Step, Trace
+from levelset.testing.explore.records.trace import Cause, Step, Trace
 
 PLAN = Plan((Conflict(StepName("update Order/test/a")),))
 CREATE = StepName("create ConfigMap/test/a")
@@ -140,6 +140,25 @@ def test_a_write_of_a_standby_is_reported_unless_its_controller_runs_everywhere(
     foreign = change(6, "a", CREATE, before="uid-5", after="uid-5", holder="b.1", controller="orders")
     assert only(disturbed(changes=[foreign], leading=frozenset({"orders"}))).rule == "two leaders"
     assert judge(disturbed(changes=[foreign], leading=frozenset({"others"})), baseline) == ()
+
+
+def test_two_processes_at_one_shared_object_are_two_actors_unless_the_first_has_ended() -> None:
+    cause = Cause("orders", "Order/test/a", 1)
+
+    def acted(number: int, process: str, act: Any, name: str = "reconcile orders/Order/test/a") -> Step:
+        return Step(number, float(number), process, act, StepName(name), cause if "reconcile" in act else None)
+
+    def judged(*steps: Step, sharing: frozenset[str] = frozenset({"orders"})) -> list[str]:
+        found = disturbed(sharing=sharing)
+        found.trace = Trace([*found.trace.steps, *steps])
+        return [one.rule for one in judge(found, baseline) if one.rule == "two actors"]
+
+    first, second = acted(91, "a.1", "reconcile"), acted(93, "b.1", "reconcile")
+    assert judged(first, second) == ["two actors"]
+    assert judged(first, second, sharing=frozenset()) == []
+    assert judged(first, acted(92, "a.1", "reconciled"), second) == []
+    assert judged(first, acted(92, "a.1", "crash", "crash a"), second) == []
+    assert judged(first, acted(92, "a.2", "start", "start a"), second) == []
 
 
 def test_changes_after_the_end_are_an_endless_loop_unless_there_are_as_many_undisturbed() -> None:

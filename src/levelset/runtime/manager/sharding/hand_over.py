@@ -54,6 +54,8 @@ class ShardedController:
     def wants(self, key: str) -> bool:
         """Whether this member owns the object. What is refused is enqueued if the object moves here."""
         if self._view().owns(self._prefix + key):
+            if key not in self._owned and self._is_cached(key):
+                self._owned.add(key)
             return True
         if key in self._owned:
             self._owned.discard(key)
@@ -118,9 +120,9 @@ class ShardedController:
         owned.difference_update(lost)
         self.lost += len(lost)
         running.forget(lost)
-        if not is_first:  # those of the first list were enqueued with it
+        self._enqueue(running, gained)  # those that `wants` has let pass are owned already
+        if not is_first:
             self.gained += len(gained)
-            self._enqueue(running, gained)
 
     def _enqueue(self, running: RunningController[Any], keys: Sequence[str]) -> None:
         for key in keys:

@@ -156,6 +156,7 @@ def judge(
         _lost,
         _created_twice,
         _leaders,
+        _two_actors,
         _never_quiet,
         _too_many_writes,
         lambda run, base: _failing(run, base, expected_errors),
@@ -385,6 +386,29 @@ def _leaders(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
             said = f"{one.process} changes {where} while {one.holder} is the leader"
             yield Finding("two leaders", said, _step(run, one.by), one.revision, one.holder, one.process)
             return
+
+
+def _two_actors(run: Run, base: Run | None) -> Iterator[Finding]:  # noqa: ARG001
+    """Of processes that share the objects, no two reconcile one of them at the same time."""
+    open_: dict[tuple[str, str], dict[str, Step]] = {}
+    for step in run.trace if run.sharing else ():
+        if step.act in {"start", "crash"}:
+            for actors in open_.values():  # a process of this slot has ended
+                for process in [one for one in actors if one.partition(".")[0] == step.process.partition(".")[0]]:
+                    del actors[process]
+        if step.act not in {"reconcile", "reconciled"} or step.cause is None:
+            continue
+        if step.cause.controller not in run.sharing:
+            continue
+        actors = open_.setdefault((step.cause.controller, step.cause.ref), {})
+        if step.act == "reconciled":
+            actors.pop(step.process, None)
+            continue
+        for other in actors:
+            said = f"{step.process} reconciles {step.cause.ref} while {other} does"
+            yield Finding("two actors", said, step, step.revision, other, step.process)
+            return
+        actors[step.process] = step
 
 
 def _never_quiet(run: Run, base: Run | None) -> Iterator[Finding]:

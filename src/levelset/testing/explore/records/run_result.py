@@ -131,6 +131,8 @@ class Run:
     seconds: float = 0.0
     leading: frozenset[str] = frozenset()
     """The controllers that run only on the leader."""
+    sharing: frozenset[str] = frozenset()
+    """The controllers whose objects the processes share."""
     locations: Mapping[Key, str] = field(default_factory=dict[Key, str])
     """The location of each object that ever changed, as in the end states."""
     failing: Mapping[str, Exception] = field(default_factory=dict[str, Exception])
@@ -197,6 +199,7 @@ RULES: Final[Mapping[str, str]] = {
     "lost": "an object is deleted that should not be",
     "created twice": "an object is created twice",
     "two leaders": "two processes write as leaders",
+    "two actors": "two processes that share the objects are at one of them",
     "endless loop": "the controllers never settle",
     "too many writes": "the controllers write far more than undisturbed",
     "crashed": "a process ends by itself",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from inspect import isawaitable
+from string import ascii_lowercase
 from typing import Any, Final, TypeVar
 
 from levelset.aio import timing
@@ -17,6 +18,7 @@ from levelset.objects.ref import Ref
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.manager.crd_install import kinds_of
 from levelset.runtime.manager.leader_election import LeaderElection
+from levelset.runtime.manager.sharding import Sharding
 from levelset.runtime.webhook.webhook_set import Webhooks
 from levelset.testing.cluster import Cluster, open_cluster
 from levelset.testing.embedded_server import CustomResourceDefinition
@@ -244,6 +246,7 @@ class _Simulation:
             self.run.call_sites = static_call_sites(filter(None, functions))
         self.run.controllers = tuple(one.name for one in first)
         self.run.leading = frozenset(one.name for one in first if one.leader_only and exploration.leader)
+        self.run.sharing = frozenset(one.name for one in first if one.leader_only and exploration.shards)
         hooked = self.injector.with_failure_policies(Webhooks(exploration.webhooks))
         self.recording.has_webhooks = bool(hooked.kinds)
         # Kinds of webhooks come first: of several versions the hub is the stored one.
@@ -268,7 +271,7 @@ class _Simulation:
             if isinstance(one, SlowGarbageCollection):
                 delay_garbage_collection(server, one.seconds)
         self._schemas = await self._spec_schemas() if self.baseline is None else {}
-        names = ("a", "b") if exploration.leader else ("a",)
+        names = ascii_lowercase[: exploration.shards] or ("ab" if exploration.leader else "a")
         self.slots = [ProcessSlot(name, self, self._make_process) for name in names]
 
     async def _spec_schemas(self) -> dict[tuple[str, str], Tree]:
@@ -309,6 +312,7 @@ class _Simulation:
             *made,
             faults=[slot, *self.injector.wire_hooks(), self._watches.observed_by(record_event)],
             leader=leader,
+            shards=Sharding(name=LEASE, identity=process_name) if self.exploration.shards else None,
             name=process_name,
             observers=[ReconcileObserver(self.recording, process_name, self.count, lambda: wire.is_cut)],
             grace=0.0,
@@ -456,7 +460,8 @@ class _Simulation:
 
     def _longest_follow(self) -> float:
         # Elections renew a Lease every two seconds, which makes an hour as expensive as a day without them.
-        return min(self.exploration.follow, _ELECTED) if self.exploration.leader else self.exploration.follow
+        has_leases = self.exploration.leader or self.exploration.shards
+        return min(self.exploration.follow, _ELECTED) if has_leases else self.exploration.follow
 
     async def _follow_until(self, until: float, *, is_all: bool = False) -> None:
         """Advances from due time to due time; stops when nothing is due or nothing changes, unless `is_all`."""
