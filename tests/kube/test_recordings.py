@@ -13,8 +13,10 @@ from levelset.client import Client
 from levelset.runtime.manager.crd_install import install_crds, kinds_of
 from levelset.runtime.recording import read_recording
 from levelset.runtime.recording.entries import Batch, Begin, End, Request
+from levelset.runtime.recording.recording_file import read_blocks
 from levelset.testing.replay import Replay, assert_replays, replay
 from tests.cluster.kinds import Namespace
+from tests.kube.kube_cluster import KubeCluster
 from tests.testing.replay.operators import Config, Website, deploy, deployment, many_things, site
 
 pytestmark = pytest.mark.timeout(120)
@@ -74,6 +76,14 @@ def test_an_operator_on_a_real_api_server_replays_exactly(kubeconfig: Path, tmp_
     assert result.requests > 5
     raws = [raw for one in read_recording(tmp_path / "run") if isinstance(one, Batch) for _, raw in one.events]
     assert any(f'"namespace":"{namespace}"'.encode() in raw and b'"uid"' in raw for raw in raws)
+
+
+def test_the_credentials_of_the_process_are_not_in_its_recording(kube: KubeCluster, tmp_path: Path) -> None:
+    run_on(kube.kubeconfig, tmp_path / "run", deployment())
+    written = b"".join(read_blocks(tmp_path / "run"))
+    assert b"configmaps" in written
+    assert kube.tokens["admin"].encode() not in written
+    assert b"uthorization" not in written
 
 
 def test_two_controllers_in_one_manager_on_a_real_api_server_replay_exactly(kubeconfig: Path, tmp_path: Path) -> None:

@@ -113,72 +113,58 @@ class RequestPipeline:
         state, direct = self._state, self._direct
         if state.is_closed or state.loop is not asyncio.get_running_loop():
             self._check(call)
-        if state.tap is not None and (number := state.tap.begin(call)) is not None:
-            return self._checked(call, await self._send_tapped(state.tap, number, call, is_repeated=is_repeated))
-        if direct is None or not is_repeated:
-            return self._checked(call, await (self._repeated if is_repeated else self._once)(call))
-        for check in self._checks:
-            check(call)
-        deadline = state.now() + call.timeout
-        outcome: Response | Unreachable
+        tap = state.tap
+        begun = None if tap is None else tap.begin(call)
         try:
-            outcome = response = await direct(call)
-        except Unreachable as error:
-            outcome = error
-        except BaseException:
-            _count(self._counters, call, None)
-            raise
-        else:
-            status = response.status
-            if status < FIRST_RETRYABLE:  # the usual case
-                for counter in self._counters:
-                    counter.counts[status, call.method, counter.label] += 1  # `add`, inlined
-                is_plain = status < 300 and response.headers.find("warning") is None
-                return response if is_plain else self._checked(call, response)
-        return self._checked(call, await self._continue(call, outcome, deadline))
-
-    async def send_raw(self, call: Call) -> Response:
-        """Sends a call and returns its response, whatever its status."""
-        self._check(call)
-        tap = self._state.tap
-        if tap is not None and (number := tap.begin(call)) is not None:
-            return await self._send_tapped(tap, number, call)
-        return await self._repeated(call)
-
-    async def aclose(self) -> None:
-        """Closes the transport."""
-        self._check_loop("close this client")
-        self._state.is_closed = True
-        await self._transport.aclose()
-
-    async def _send_tapped(self, tap: CallTap, number: int, call: Call, *, is_repeated: bool = True) -> Response:
-        """Sends a call through all hooks and retries as `send` does, and reports how it ended."""
-        try:
-            if self._direct is None or not is_repeated:
+            if direct is None or not is_repeated:
                 response = await (self._repeated if is_repeated else self._once)(call)
             else:
                 for check in self._checks:
                     check(call)
-                deadline = self._state.now() + call.timeout
+                deadline = state.now() + call.timeout
                 outcome: Response | Unreachable
                 try:
-                    outcome = await self._direct(call)
+                    outcome = await direct(call)
                 except Unreachable as error:
                     outcome = error
                 except BaseException:
                     _count(self._counters, call, None)
                     raise
-                if isinstance(outcome, Response) and (status := outcome.status) < FIRST_RETRYABLE:
+                if isinstance(outcome, Response) and (status := outcome.status) < FIRST_RETRYABLE:  # the usual case
                     response = outcome
                     for counter in self._counters:
                         counter.counts[status, call.method, counter.label] += 1  # `add`, inlined
                 else:
                     response = await self._continue(call, outcome, deadline)
         except BaseException as error:
-            tap.end(number, error)
+            if begun is not None and tap is not None:
+                tap.end(begun, error)
             raise
-        tap.end(number, response)
+        if begun is not None and tap is not None:
+            tap.end(begun, response)
+        is_plain = response.status < 300 and response.headers.find("warning") is None
+        return response if is_plain else self._checked(call, response)
+
+    async def send_raw(self, call: Call) -> Response:
+        """Sends a call and returns its response, whatever its status."""
+        self._check(call)
+        tap = self._state.tap
+        begun = None if tap is None else tap.begin(call)
+        if tap is None or begun is None:
+            return await self._repeated(call)
+        try:
+            response = await self._repeated(call)
+        except BaseException as error:
+            tap.end(begun, error)
+            raise
+        tap.end(begun, response)
         return response
+
+    async def aclose(self) -> None:
+        """Closes the transport."""
+        self._check_loop("close this client")
+        self._state.is_closed = True
+        await self._transport.aclose()
 
     async def _continue(self, call: Call, outcome: Response | Unreachable, deadline: float) -> Response:
         """Continues a direct call after this outcome: wire counters count each attempt, the others the result."""

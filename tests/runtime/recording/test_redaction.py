@@ -1,7 +1,9 @@
 """Secret values are in no byte of a recording, and their stand-ins replay equally."""
 
 import base64
+import json
 from pathlib import Path
+from urllib.parse import quote
 
 from levelset import Context, Controller, Object, ObjectMeta, Ref, owns, references
 from levelset.runtime.recording import Recording, read_recording
@@ -64,6 +66,70 @@ def test_planted_secrets_are_nowhere_in_the_file_and_it_replays(tmp_path: Path) 
     assert encoded(PIN).encode() not in written
     assert b"second line" not in written
     assert assert_replays(path, CONTROLLER).requests >= 2
+
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+users:
+- name: admin
+  user:
+    token: sha256~Kx82mPlantedToken99
+"""
+API_TOKEN = "sha256~Kx82mPlantedToken99"
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+async def spread(found: Website, ctx: Context) -> None:
+    """Uses what is in a Secret in all the places where operators put it."""
+    secret = await ctx.get(Secret, "credentials", namespace=found.namespace)
+    plain = {name: base64.b64decode(value).decode() for name, value in secret.data.items()}
+    token = plain["kubeconfig"].splitlines()[-1].rpartition(" ")[2]
+    env = [{"name": "PASSWORD", "value": plain["password"]}, {"name": "TOKEN", "value": token}]
+    container = {
+        "name": "app",
+        "image": "nginx",
+        "env": env,
+        "args": [f"--url=http://x/?p={quote(plain['key'], safe='')}"],
+    }
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container]}}
+    spec = {"selector": {"matchLabels": {"app": "x"}}, "template": template}
+    metadata = {"name": "app", "namespace": found.namespace}
+    await ctx.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+    auth = base64.b64encode(f"robot:{plain['password']}".encode()).decode()
+    await ctx.apply(config(found, auth=auth), owner=found)
+    ctx.record(found, "Used", f"Authorization: Bearer {token}", warning=True)
+    raise ConnectionError(f"401 for Bearer {token} with {plain['key']!r}")
+
+
+SPREADING = Controller(Website, spread, owns(Config), references(Secret, names), name="websites")
+
+
+async def apply_as_kubectl_does(cluster: Cluster) -> None:
+    given = {"password": PASSWORD, "key": MULTILINE, "kubeconfig": KUBECONFIG}
+    applied = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials"}, "stringData": given}
+    data = {name: encoded(value) for name, value in given.items()}
+    metadata = ObjectMeta(name="credentials", annotations={APPLIED: json.dumps(applied)})
+    await cluster.create(Secret(metadata=metadata, data=data))
+    await cluster.create(site())
+    await cluster.advance(5, allow_errors=True)
+
+
+def test_secrets_in_annotations_env_values_urls_events_errors_and_kubeconfigs_are_nowhere_in_the_file(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "run"
+    record(path, SPREADING, use=apply_as_kubectl_does, allow_errors=True)
+    written = b"".join(read_blocks(path))
+    assert b"configmaps" in written
+    assert b"deployments" in written
+    for value in (PASSWORD, API_TOKEN, "Kx82mPlantedToken99", "second line of the key"):
+        assert value.encode() not in written
+        assert quote(value, safe="").encode() not in written
+    for offset in range(3):
+        middle = base64.b64encode(bytes(offset) + PASSWORD.encode())[4:-4]
+        assert middle not in written
+    assert assert_replays(path, SPREADING).requests >= 2
 
 
 def test_a_recording_without_redaction_has_the_values(tmp_path: Path) -> None:

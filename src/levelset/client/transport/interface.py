@@ -6,7 +6,7 @@ tracing, faults in a test) is a `Hook`: an async function that gets the call and
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 import msgspec
 
@@ -96,12 +96,12 @@ class CallTap(Protocol):
     What it raises reaches the caller; it must be quick.
     """
 
-    def begin(self, call: Call, /) -> int | None:
-        """A call is about to be sent; a number for `end`, or None if the call is of no interest."""
+    def begin(self, call: Call, /) -> object | None:
+        """A call is about to be sent; a value for `end`, or None if the call is of no interest."""
         ...
 
-    def end(self, number: int, outcome: Response | BaseException, /) -> None:
-        """The call with this number has ended, with a response of any status or with an error."""
+    def end(self, begun: Any, outcome: Response | BaseException, /) -> None:
+        """The call for which `begin` returned this has ended, with a response of any status or with an error."""
         ...
 
     def discover(self, read: Callable[[], Awaitable[None]], /) -> Awaitable[None]:

@@ -65,7 +65,6 @@ class Recorder:
         self._began = self._clock()
         self._tasks = self._requests = 0
         self._scopes: dict[Informer, int] = {}
-        self._open: dict[int, TracedTask | Call] = {}
         self._previous_factory: Any = None
         self._writer: RecordingWriter | None = None
         self._add: Callable[[Any], object] = _ignore
@@ -185,35 +184,29 @@ class Recorder:
 
     # --- requests (CallTap) -----------------------------------------------------------------------------------------
 
-    def begin(self, call: Call) -> int | None:
+    def begin(self, call: Call) -> "tuple[int, TracedTask] | Call | None":
         """Records a request of a reconcile; of the others only discovery."""
         task = CURRENT.get()
         if task is None:
-            if call.method != "GET" or _DISCOVERY.fullmatch(call.path) is None:
-                return None
-            self._requests += 1
-            self._open[self._requests] = call
-            return self._requests
+            return None if call.method != "GET" or _DISCOVERY.fullmatch(call.path) is None else call
         find = call.headers.get
         content_type = find("Content-Type") or find("content-type") or ""
         # `_request` and `_now`, inlined: a call of a reconcile must cost little.
         self._requests = number = self._requests + 1
-        self._open[number] = task
         task.requests += 1
         at = int((self._clock() - self._began) * 1_000_000)
         self._add((7, at, task.number, number, call.method, call.path, call.query, content_type, call.body))
-        return number
+        return number, task
 
-    def end_call(self, number: int, outcome: Response | BaseException) -> None:
+    def end_call(self, begun: "tuple[int, TracedTask] | Call", outcome: Response | BaseException) -> None:
         """Records the answer to a request."""
-        begun = self._open.pop(number, None)
-        if isinstance(begun, TracedTask):
-            begun.requests -= 1
-        elif begun is not None:
+        if isinstance(begun, Call):
             if isinstance(outcome, Response):
                 accept = begun.headers.get("Accept", "") or begun.headers.get("accept", "")
                 self._add((13, self._now(), begun.path, accept, outcome.status, outcome.body))
             return
+        number, task = begun
+        task.requests -= 1
         at = int((self._clock() - self._began) * 1_000_000)
         if isinstance(outcome, Response) and outcome.status < 300 and outcome.stream is None:  # the usual case
             warning = outcome.headers.find("warning")
@@ -241,12 +234,13 @@ class Recorder:
             task.requests -= 1
             self.resumed(task, None, None)
 
-    def _request(self, task: TracedTask, method: str, path: str, rest: tuple[str, str, bytes]) -> int:
+    def _request(
+        self, task: TracedTask, method: str, path: str, rest: tuple[str, str, bytes]
+    ) -> tuple[int, TracedTask]:
         self._requests = number = self._requests + 1
         task.requests += 1
-        self._open[number] = task
         self._add((7, self._now(), task.number, number, method, path, *rest))
-        return number
+        return number, task
 
     # --- reconciles (Tracer) ----------------------------------------------------------------------------------------
 
@@ -294,13 +288,13 @@ class Recorder:
 
     async def call(self, task: TracedTask, name: str, arguments: bytes, make: Callable[[], Awaitable[Any]]) -> Any:
         """Calls a client of the outside and records arguments and result."""
-        number = self._request(task, "CALL", name, ("", "", arguments))
+        begun = self._request(task, "CALL", name, ("", "", arguments))
         try:
             result = await make()
         except BaseException as error:
-            self.end_call(number, error)
+            self.end_call(begun, error)
             raise
-        self.end_call(number, Response(status=200, body=_encoded_result(name, result)))
+        self.end_call(begun, Response(status=200, body=_encoded_result(name, result)))
         return result
 
     def resumed(self, task: TracedTask, waited_for: Any, error: BaseException | None) -> None:

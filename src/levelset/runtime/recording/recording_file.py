@@ -12,7 +12,6 @@ import os
 import struct
 import time
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -98,7 +97,7 @@ class RecordingWriter:
     """
 
     def __init__(self, path: Path, *, max_bytes: int | None = None, cleaner: Cleaner | None = None) -> None:
-        self.pending: deque[Any] = deque()
+        self.pending: list[Any] = []
         """Entries that are not written yet; the event loop appends to it, a thread takes from it."""
         self.add: Final = self.pending.append
         self.end_reason: str | None = None
@@ -154,7 +153,9 @@ class RecordingWriter:
         """The pending entries, encoded, in blocks; each is valid until the next."""
         pending, cleaner = self.pending, self._cleaner
         while pending:
-            taken = [pending.popleft() for _ in range(min(len(pending), _TOGETHER))]
+            # Two steps that the event loop cannot interrupt; in between it may append.
+            taken = pending[:_TOGETHER]
+            del pending[: len(taken)]
             if cleaner is not None:
                 cleaner.learn(taken)
             for start in range(0, len(taken), _BLOCK):

@@ -13,10 +13,12 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -28,6 +30,10 @@ __all__ = ["MIN_LENGTH", "Redactor", "stand_in"]
 
 MIN_LENGTH: Final = 6
 _CLASSES: Final = ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789")
+_MIN_MIDDLE: Final = 9
+"""The shortest value that is replaced in the middle of base64 texts: others are too short to be found there."""
+_PARTS: Final = re.compile(rb"""(?=[^\s"',{}\[\]]*[0-9])(?=[^\s"',{}\[\]]*[A-Za-z])[^\s"',{}\[\]]{10,}""")
+"""The parts of a longer value that may be secret by themselves: long words with letters and digits."""
 _FIRST: Final = {2: 0x100, 3: 0x4E00, 4: 0x1F300}
 """The first of 256 characters with so many bytes in UTF-8."""
 _SCOPE, _BATCH, _REQUEST, _ANSWER = 1, 2, 7, 8  # the tags of entries
@@ -55,6 +61,8 @@ class Redactor:
             self._paths.setdefault(kind, []).append(tuple(path))
         # How the resource of a kind begins in a path: `/policies` belongs to `Policy`.
         self._parts = {kind: f"/{kind.lower().removesuffix('y')}" for kind in self._paths}
+        # Nearly all requests are about other kinds, so one search decides.
+        self._may_be_secret = re.compile("|".join([*map(re.escape, self._parts.values()), "/token$"])).search
         self._scopes: dict[int, list[str]] = {}
         self._requests: dict[int, list[str]] = {}
         self._values: dict[bytes, bytes] = {}
@@ -62,21 +70,20 @@ class Redactor:
 
     def learn(self, entries: Sequence[Any]) -> None:
         """Finds secret values in entries, which are in their encoded order of fields."""
-        scopes = self._scopes
+        scopes, requests, may_be_secret = self._scopes, self._requests, self._may_be_secret
         for entry in entries:
             tag = entry[0]
-            if tag == _BATCH:
+            if tag == _REQUEST:
+                if may_be_secret(entry[5]) is not None and (kinds := self._kinds_of_path(entry[5])):
+                    requests[entry[3]] = kinds
+                    self._learn(entry[8], kinds)
+            elif tag == _ANSWER:
+                if requests and entry[2] in requests:
+                    self._learn(entry[5], requests.pop(entry[2]))
+            elif tag == _BATCH:
                 if entry[2] in scopes:
                     for _, raw in entry[4]:
                         self._learn(raw, scopes[entry[2]])
-            elif tag == _REQUEST:
-                kinds = self._kinds_of_path(entry[5])
-                if kinds:
-                    self._requests[entry[3]] = kinds
-                    self._learn(entry[8], kinds)
-            elif tag == _ANSWER:
-                if entry[2] in self._requests:
-                    self._learn(entry[5], self._requests.pop(entry[2]))
             elif tag == _SCOPE and entry[5] in self._paths:
                 scopes[entry[2]] = [entry[5]]
 
@@ -122,8 +129,14 @@ class Redactor:
         if not plain or plain in self._keep:
             return
         replacement = stand_in(plain, self._key)
-        for known, by in _spellings(plain, replacement, name):
-            if known not in self._values and known != by:
+        spellings = [*_spellings(plain, replacement, name)]
+        # Code takes a token out of a kubeconfig by its place: the stand-in of the token is at that place, too.
+        for place in _PARTS.finditer(plain) if _has_parts(plain) else ():
+            start, end = place.span()
+            spellings += _spellings(plain[start:end], replacement[start:end], name)
+        for known, by in spellings:
+            is_new = known not in self._values and known != by and known not in self._keep
+            if is_new and len(known) == len(by):  # the lengths in the file must stay true
                 self._has_learned_late |= self._has_written
                 self._values[known] = by
 
@@ -160,15 +173,36 @@ def _spellings(plain: bytes, replacement: bytes, name: str) -> Iterator[tuple[by
     """The forms in which a value may be in the file, each with that of its replacement: JSON, plain, base64."""
     forms = [(base64.b64encode(plain), base64.b64encode(replacement))]
     if _is_text(plain):
-        forms.append((msgspec.json.encode(plain.decode())[1:-1], msgspec.json.encode(replacement.decode())[1:-1]))
+        forms.append((_in_json(plain), _in_json(replacement)))
     if len(plain) >= MIN_LENGTH:
         yield from forms
         yield plain, replacement
         yield base64.urlsafe_b64encode(plain), base64.urlsafe_b64encode(replacement)
+        # Inside of an annotation that is JSON itself, in an error message, in a URL, and in the middle of base64.
+        if _is_text(plain):
+            yield _in_json(_in_json(plain)), _in_json(_in_json(replacement))
+            yield repr(plain.decode())[1:-1].encode(), repr(replacement.decode())[1:-1].encode()
+        yield quote(plain, safe="").encode(), quote(replacement, safe="").encode()
+        for offset in (0, 1, 2) if len(plain) >= _MIN_MIDDLE else ():
+            yield _middle_of_base64(plain, offset), _middle_of_base64(replacement, offset)
         return
     before = msgspec.json.encode(name)
     for known, by in forms:
         yield b'%b:"%b"' % (before, known), b'%b:"%b"' % (before, by)
+
+
+def _in_json(value: bytes) -> bytes:
+    return msgspec.json.encode(value.decode())[1:-1]
+
+
+def _middle_of_base64(value: bytes, offset: int) -> bytes:
+    """The characters of a base64 text that are those of a value after so many bytes of something else, modulo 3."""
+    encoded = base64.b64encode(bytes(offset) + value)
+    return encoded[4 if offset else 0 : (offset + len(value)) // 3 * 4]
+
+
+def _has_parts(plain: bytes) -> bool:
+    return any(one in plain for one in b" \n{")
 
 
 def _values_at(tree: Any, path: Sequence[str]) -> Iterator[tuple[str, Any]]:

@@ -587,7 +587,7 @@ class _DiscoveryTap:
         del call
         return None
 
-    def end(self, number: int, outcome: Response | BaseException) -> None:
+    def end(self, begun: object, outcome: Response | BaseException) -> None:
         """Never called."""
 
 
