@@ -190,7 +190,7 @@ class Recorder:
         if task is None:
             return None if call.method != "GET" or _DISCOVERY.fullmatch(call.path) is None else call
         find = call.headers.get
-        content_type = find("Content-Type") or find("content-type") or ""
+        content_type = find("content-type") or find("Content-Type") or ""
         # `_request` and `_now`, inlined: a call of a reconcile must cost little.
         self._requests = number = self._requests + 1
         task.requests += 1
