@@ -9,7 +9,7 @@ import random
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, Final
 
 from levelset.runtime.controller.traced_tasks import CURRENT
@@ -69,8 +69,8 @@ class NondeterminismWatch:
         if event == "c_call":
             if called.__name__ in _NAMES and CURRENT.get() is not None and _is_meant(called):
                 self._note(frame, f"{_words(called)} reads {_NAMES[called.__name__]}")
-        elif event == "call" and frame.f_code in _FUNCTIONS and CURRENT.get() is not None:
-            text, is_meant = _FUNCTIONS[frame.f_code]
+        elif event == "call" and id(frame.f_code) in _FUNCTIONS and CURRENT.get() is not None:
+            text, is_meant = _FUNCTIONS[id(frame.f_code)]
             if is_meant(frame):
                 self._note(frame.f_back, text)
 
@@ -98,15 +98,15 @@ def _is_unseeded(frame: FrameType) -> bool:
     return frame.f_locals.get("x") is None
 
 
-_FUNCTIONS: Final[Mapping[CodeType, tuple[str, Callable[[FrameType], bool]]]] = {
-    type(os.environ).__getitem__.__code__: (
+_FUNCTIONS: Final[Mapping[int, tuple[str, Callable[[FrameType], bool]]]] = {
+    id(type(os.environ).__getitem__.__code__): (
         "os.environ is that of the process; read it before the controllers start",
         _always,
     ),
-    random.Random.__init__.__code__: (f"random.Random() without a seed reads {_RANDOM}", _is_unseeded),
-    HeldLoop.time.__code__: ("loop.time() is another in each process; use ctx.now()", _always),
+    id(random.Random.__init__.__code__): (f"random.Random() without a seed reads {_RANDOM}", _is_unseeded),
+    id(HeldLoop.time.__code__): ("loop.time() is another in each process; use ctx.now()", _always),
 }
-"""The functions of Python code, and whether such a call is meant."""
+"""Functions of Python code, by the identity of their code (its hash is slow), and whether such a call is meant."""
 
 
 def _words(called: Any) -> str:
