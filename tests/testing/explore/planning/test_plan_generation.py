@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import islice
 
-from levelset.testing.explore.faults.environment_faults import Outage, Pause
+from levelset.testing.explore.faults.environment_faults import ObjectTouched, Outage, Pause
 from levelset.testing.explore.faults.plan import (
     Conflict,
     CrashAfter,
@@ -24,7 +24,7 @@ from levelset.testing.explore.planning.plan_generation import derive, derive_pai
 from levelset.testing.explore.records.run_result import Run
 from levelset.testing.explore.simulation.simulation import play
 from tests.testing.explore.mistakes import MISTAKES
-from tests.testing.explore.zoo import injected_once, resumed_leader
+from tests.testing.explore.zoo import finalizers_cleared, injected_once, resumed_leader
 
 run: Run = play(MISTAKES["conflict"][0])
 WRITES = [
@@ -129,3 +129,16 @@ def test_webhooks_are_down_from_each_write_on() -> None:
     singles = derive_singles(play(injected_once.fixed), webhook_kinds=["ConfigMap"])
     found = [one.step for one in singles if isinstance(one, Outage) and one.what == "webhook ConfigMap"]
     assert found == [StepName("apply ConfigMap/test/shop")]
+
+
+def test_with_an_outside_no_view_shows_a_finalizer_again_that_is_gone() -> None:
+    cleared = play(finalizers_cleared.fixed)
+    back = "stale-restart:patch.Secret/test/cloud#3:2:4"
+    assert back in {one.id for one in derive_singles(cleared)}
+    assert back not in {one.id for one in derive_singles(cleared, has_outside=True)}
+
+
+def test_each_watched_object_of_a_user_is_touched_once() -> None:
+    touched = [one.target for one in derive_singles(run) if isinstance(one, ObjectTouched)]
+    assert sorted(touched) == sorted({one.location for one in run.targets if one.is_touchable})
+    assert touched

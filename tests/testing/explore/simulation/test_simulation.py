@@ -13,6 +13,7 @@ from levelset.testing.explore import Exploration, Plan
 from levelset.testing.explore.search import Explorer
 from levelset.testing.explore.simulation.simulation import play
 from tests.testing.explore.mistakes import MISTAKES, Order, orders, parcel
+from tests.testing.explore.zoo import gave_up
 
 
 @cache
@@ -65,3 +66,11 @@ def test_a_run_that_begins_on_a_copy_of_the_prepared_server_has_the_same_steps_a
     again = play(exploration, start=first.start)
     assert again.trace.text() == first.trace.text()
     assert [(one.revision, one.after) for one in again.changes] == [(one.revision, one.after) for one in first.changes]
+
+
+def test_a_process_crashes_also_at_a_call_that_fails_in_an_outage() -> None:
+    at = "apply.ConfigMap/test/dns-addon"
+    played = Explorer(gave_up.fixed).play(Plan.parse(f"outage:{at}#1:unreachable:60+crash-after:{at}#2"))
+    assert played.ok
+    assert not played.missed
+    assert len([one for one in played.trace if one.act == "crash"]) == 1

@@ -124,6 +124,8 @@ def _uid(tree: Tree | None) -> str | None:
     return None if tree is None else tree["metadata"].get("uid", "")
 
 
+_CRASHES: Final = (Downtime, CrashAfter, StaleRestart)
+"""After a call with one of these the process ends, however the call ended."""
 _OFTEN: Final = 10
 _PACE: Final = 0.05
 _SLOWEST: Final = 0.5
@@ -385,10 +387,13 @@ class ProcessSlot:
         self.is_slow = isinstance(found, Slow)
         try:
             response = await _recorded(self._context, sent, through, disturbance=found.id)
+            if not isinstance(found, _CRASHES):
+                return response
+        except Exception:  # the call fails in an outage
+            if not isinstance(found, _CRASHES):
+                raise
         finally:
             self.is_slow = False
-        if not isinstance(found, Downtime | CrashAfter | StaleRestart):
-            return response
         self.crash_at(sent.name, found)
         return await faults.hang(sent.call, send)
 
