@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from tests.project.files import module_name, tree
+from tests.project.files import SOURCES, module_name, tree
 
 __all__ = ["Import", "Source", "lengths", "source"]
 
+_OURS = frozenset(SOURCES)
 type_of_function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -37,6 +38,10 @@ class Source:
     imports: list[Import] = field(default_factory=list)
     made: set[str] = field(default_factory=set)
     """What is called or raised, by the last part of its name."""
+    loaded: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    """The modules that it imports names of at once, not for type checkers and not inside functions, with the names."""
+    lengths: dict[str, int] = field(default_factory=dict)
+    """The lines of each function, also a nested one, by its dotted name inside the file."""
 
 
 @cache
@@ -45,12 +50,18 @@ def source(path: Path) -> Source:
     body = tree(path)
     found = Source((ast.get_docstring(body) or "").split("\n", 1)[0], frozenset(_offered(body.body, path)))
     _walk(body, path, found, in_function=False)
+    _measure(body, "", found.lengths)
+    for node in body.body:
+        if isinstance(node, ast.ImportFrom):
+            found.loaded.append((node.module or "", frozenset(alias.name for alias in node.names)))
     return found
 
 
 @cache
 def lengths(path: Path) -> dict[str, int]:
     """How many lines each function of a file has, also a nested one, by its dotted name inside the file."""
+    if path in _OURS:
+        return source(path).lengths
     found: dict[str, int] = {}
     _measure(tree(path), "", found)
     return found
@@ -72,7 +83,7 @@ def _offered(body: list[ast.stmt], path: Path) -> Iterator[str]:
 
 def _walk(node: ast.AST, path: Path, found: Source, *, in_function: bool) -> None:
     in_function = in_function or isinstance(node, type_of_function)
-    for child in ast.iter_child_nodes(node):
+    for child in _children(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             names = frozenset(alias.name for alias in child.names)
             plain = isinstance(child, ast.Import)
@@ -82,6 +93,15 @@ def _walk(node: ast.AST, path: Path, found: Source, *, in_function: bool) -> Non
             if isinstance(made, ast.Name | ast.Attribute):
                 found.made.add(made.id if isinstance(made, ast.Name) else made.attr)
         _walk(child, path, found, in_function=in_function)
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    """As `ast.iter_child_nodes`, in half the time: there are a million nodes."""
+    for value in vars(node).values():
+        if isinstance(value, ast.AST):
+            yield value
+        elif isinstance(value, list):
+            yield from (one for one in value if isinstance(one, ast.AST))
 
 
 def _modules(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[str]:
@@ -95,7 +115,7 @@ def _modules(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[str]:
 
 
 def _measure(node: ast.AST, prefix: str, found: dict[str, int]) -> None:
-    for child in ast.iter_child_nodes(node):
+    for child in _children(node):
         name = prefix
         if isinstance(child, (*type_of_function, ast.ClassDef)):
             name = f"{prefix}.{child.name}".lstrip(".")
