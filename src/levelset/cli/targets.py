@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar, cast
 
 from levelset.client.object_types import OnlyMetadata, view_of
 from levelset.codegen.crd import is_custom
-from levelset.codegen.rbac import Permission
+from levelset.codegen.permission import Permission
 from levelset.errors import ConfigError
 from levelset.objects import Object
 from levelset.objects.kind_definition import definition_of

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from levelset.codegen.models.from_crd import models_from_crd
     from levelset.codegen.models.from_openapi import models_from_openapi
     from levelset.codegen.openapi import openapi_of
-    from levelset.codegen.rbac import Permission, infer_permissions, merge_rules, permit, read_permissions, roles_of
+    from levelset.codegen.permission import Permission
+    from levelset.codegen.rbac import infer_permissions, merge_rules, permit, read_permissions, roles_of
     from levelset.codegen.schema import schema_of
 
 __all__ = [
@@ -62,7 +63,8 @@ _MODULES: Final = {
     "models.from_crd": "models_from_crd",
     "models.from_openapi": "models_from_openapi",
     "openapi": "openapi_of",
-    "rbac": "Permission infer_permissions merge_rules permit read_permissions roles_of",
+    "permission": "Permission",
+    "rbac": "infer_permissions merge_rules permit read_permissions roles_of",
     "schema": "schema_of",
 }
 _LATE: Final = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
