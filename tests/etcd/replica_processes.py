@@ -113,14 +113,18 @@ class Faults:
         self._replicas = replicas
         self._dice = random.Random(f"{seed} faults")
         self.done: list[str] = []
+        self.is_over = False
+        """Ends it after the present fault, when that is mended."""
 
     async def run(self) -> None:
-        """Goes on until it is cancelled; each kind of fault once before any comes again."""
+        """Goes on until it is over; each kind of fault once before any comes again."""
         kinds = [self._kill_replica, self._kill_member, self._kill_leader, self._cut, self._swallow, self._pause_member]
-        while True:
+        while not self.is_over:
             self._dice.shuffle(kinds)
             for kind in kinds:
                 await asyncio.sleep(self._dice.random())
+                if self.is_over:
+                    return
                 await kind()
                 self.done.append(kind.__name__.lstrip("_"))
 
@@ -141,11 +145,6 @@ class Faults:
         await self._with_member(self._dice.choice(self._cluster.members), EtcdMember.pause, EtcdMember.resume)
 
     async def _with_member(
-        self, member: EtcdMember, begin: Callable[[EtcdMember], None], end: Callable[[EtcdMember], None]
-    ) -> None:
-        await asyncio.shield(self._until_mended(member, begin, end))
-
-    async def _until_mended(
         self, member: EtcdMember, begin: Callable[[EtcdMember], None], end: Callable[[EtcdMember], None]
     ) -> None:
         await asyncio.to_thread(begin, member)

@@ -52,15 +52,13 @@ async def disturb(faults: Faults, work: Callable[[], Awaitable[Any]]) -> Any:
     try:
         return await work()
     finally:
-        disturbing.cancel()
-        await asyncio.gather(disturbing, return_exceptions=True)
+        faults.is_over = True
+        await disturbing
 
 
 async def mend(cluster: EtcdCluster, replicas: list[ReplicaProcess]) -> None:
     await asyncio.to_thread(cluster.wait_ready)
     for one in replicas:
-        if not await one.is_ready() and one._process is None:
-            await one.start()
         await until(one.is_ready)
 
 
