@@ -53,12 +53,32 @@ async def test_each_event_is_one_text_frame(open_socket):
 
 async def test_a_ping_gets_a_pong_even_if_it_arrives_in_pieces(open_socket):
     client, _, _ = open_socket
-    ping = masked(9, b"hello") + masked(1, b"ignored") + masked(9, b"x" * 126)
+    ping = masked(9, b"hello") + masked(1, b"ignored") + masked(9, b"x" * 125)
     for index in range(len(ping)):
         client.send(ping[index : index + 1])
         await asyncio.sleep(0)
     assert await client.reader.readexactly(7) == b"\x8a\x05hello"
-    assert await client.reader.readexactly(130) == b"\x8a\x7e\x00\x7e" + b"x" * 126
+    assert await client.reader.readexactly(127) == b"\x8a\x7d" + b"x" * 125
+
+
+async def test_pings_of_a_client_that_reads_nothing_do_not_fill_the_memory(open_socket):
+    client, socket, _ = open_socket
+    pings = masked(9, b"x" * 125) * 2_000
+    for _ in range(40):
+        client.send(pings)
+        await asyncio.wait_for(client.writer.drain(), 20)
+    while socket._received or client.writer.transport.get_write_buffer_size():  # noqa: ASYNC110 - the server reads on
+        await asyncio.sleep(0.01)
+    assert socket.sink.backlog < 1_000_000
+    socket.close()
+    assert (await client.read_to_end()).endswith(b"\x88\x02\x03\xe8")
+
+
+@pytest.mark.parametrize("code", [0, 999, 1004, 1005, 1006, 1015, 2999, 5000])
+async def test_a_close_code_that_must_not_be_sent_is_a_violation(code: int, open_socket):
+    client, _, _ = open_socket
+    client.send(masked(8, code.to_bytes(2, "big")))
+    assert await client.read_to_end() == b"\x88\x02\x03\xea"
 
 
 async def test_a_close_frame_is_echoed_and_the_connection_closed(open_socket):
@@ -68,7 +88,19 @@ async def test_a_close_frame_is_echoed_and_the_connection_closed(open_socket):
     assert socket.sink.is_closed
 
 
-@pytest.mark.parametrize(("data", "code"), [(b"\x81\x01x", 1002), (b"\x81\xff" + b"\xff" * 12, 1009)])
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"\x81\x01x", 1002),
+        (b"\x81\xff" + b"\xff" * 12, 1009),
+        (b"\xc1\x80" + b"\0" * 4, 1002),  # a reserved bit
+        (b"\x83\x80" + b"\0" * 4, 1002),  # an unknown opcode
+        (b"\x8b\x80" + b"\0" * 4, 1002),
+        (b"\x09\x80" + b"\0" * 4, 1002),  # a part of a ping
+        (b"\x89\xfe\x00\x7e" + b"\0" * 130, 1002),  # a long ping
+        (b"\x88\x81" + b"\0" * 5, 1002),  # half a close code
+    ],
+)
 async def test_an_invalid_frame_closes_the_connection(data: bytes, code: int, open_socket):
     client, _, _ = open_socket
     client.send(data)

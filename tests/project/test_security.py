@@ -14,6 +14,7 @@ from levelset.apiserver.schema import structural_schema
 from levelset.apiserver.verbs import commit, patch
 from levelset.apiserver.wire import large_bodies, status_errors, step_limits
 from levelset.cel.program import CALL_LIMIT, OBJECT_LIMIT
+from levelset.http import websocket
 from levelset.http.limits import Limits
 from levelset.objects import yaml_codec
 from levelset.patch import json_patch
@@ -101,6 +102,7 @@ def bounds_of_objects() -> dict[str, str]:
         "estimated steps of a pattern in a definition": f"{steps} for a value of "
         f"{kib(structural_schema.MAX_ESTIMATED_LENGTH)} or `maxLength`",
         "an object in the store": mib(commit.MAX_OBJECT_BYTES),
+        "message, control frame of a WebSocket": f"{kib(websocket._MAX_MESSAGE)}, {websocket._MAX_CONTROL} bytes",
         "nesting of objects": f"{storage_codec._MAX_DEPTH} levels",
         "values in a body of YAML, and in what its aliases stand for": values,
         "values in a body of JSON or protobuf": number(large_bodies.MAX_JSON_VALUES),

@@ -13,7 +13,10 @@ __all__ = ["WebSocket", "accept_websocket", "encode_frame", "is_websocket"]
 
 _MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _MORE, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0, 1, 2, 8, 9, 10
+_OPCODES = frozenset({_MORE, _TEXT, _BINARY, _CLOSE, _PING, _PONG})
+_CLOSE_CODES = frozenset({1000, 1001, 1002, 1003, *range(1007, 1015)})
 _MAX_MESSAGE = 64 * 1024
+_MAX_CONTROL = 125
 
 
 def is_websocket(request: Request) -> bool:
@@ -86,9 +89,11 @@ class WebSocket:
             if 0 <= opcode <= _BINARY:
                 self._collect(opcode, payload, is_last=is_last)
             elif opcode == _PING:
-                self.sink.write(encode_frame(_PONG, payload))
+                # A client that does not read would fill the memory with pongs; only the latest ping needs one.
+                if not self.sink.is_backed_up:
+                    self.sink.write(encode_frame(_PONG, payload))
             elif opcode == _CLOSE:
-                self.close(int.from_bytes(payload[:2], "big") if len(payload) >= 2 else 1000)
+                self.close(_close_code(payload))
             elif opcode < 0:
                 self.close(-opcode)
             if self.sink.is_closed:
@@ -128,8 +133,10 @@ def _take_frame(buffer: bytearray) -> tuple[int, bytes, bool] | None:
     if len(buffer) < 2:
         return None
     opcode, is_last, size, start = buffer[0] & 0x0F, bool(buffer[0] & 0x80), buffer[1] & 0x7F, 2
-    if not buffer[1] & 0x80:
-        return _fault(buffer, 1002)  # a client must mask
+    if not buffer[1] & 0x80 or buffer[0] & 0x70 or opcode not in _OPCODES:
+        return _fault(buffer, 1002)  # a client must mask; reserved bits and other opcodes mean what was not agreed on
+    if opcode >= _CLOSE and (size > _MAX_CONTROL or not is_last):
+        return _fault(buffer, 1002)
     if size >= 126:
         start = 4 if size == 126 else 10
         if len(buffer) < start:
@@ -144,6 +151,15 @@ def _take_frame(buffer: bytearray) -> tuple[int, bytes, bool] | None:
     payload = int.from_bytes(buffer[start + 4 : end], "big") ^ int.from_bytes(mask, "big")
     del buffer[:end]
     return opcode, payload.to_bytes(size, "big"), is_last
+
+
+def _close_code(payload: bytes) -> int:
+    """The code to answer a close frame with: its own, unless it may not be sent."""
+    if not payload:
+        return 1000
+    code = int.from_bytes(payload[:2], "big")
+    is_valid = len(payload) >= 2 and (code in _CLOSE_CODES or 3000 <= code <= 4999)
+    return code if is_valid else 1002
 
 
 def _fault(buffer: bytearray, code: int) -> tuple[int, bytes, bool]:

@@ -221,6 +221,17 @@ def test_only_the_latest_objects_are_tracked() -> None:
     assert len(loops) == 2
 
 
+def test_objects_that_are_no_longer_written_are_forgotten() -> None:
+    loops = HotLoopDetector(within=60.0)
+    for number in range(1_000):
+        loops.record_write(Ref(Site, f"s{number}", "default"), is_own=True, now=float(number))
+    assert len(loops) == 61
+    for number in range(61):
+        loops.record_write(Ref(Site, f"t{number}", "default"), is_own=True, now=5_000.0)
+    assert len(loops) == 61
+    assert Ref(Site, "t0", "default") in loops
+
+
 def test_invalid_limits_raise_a_value_error() -> None:
     wrongs: tuple[dict[str, Any], ...] = ({"fights": 1}, {"writes": 2}, {"within": 0.0}, {"most": 0})
     for wrong in wrongs:

@@ -53,7 +53,7 @@ class HotLoopDetector:
 
     A hot loop is a field that changed `fights` times from the same value to the same value, or an object that was
     written `writes` times because of its own change while no other writer wrote it; both within `within` seconds. The
-    latest writes of at most `most` objects are tracked.
+    latest writes of at most `most` objects are tracked, and those of the last `within` seconds only.
 
     It sees what the caller read, what the cache has, and the responses to writes. So it misses
 
@@ -93,9 +93,8 @@ class HotLoopDetector:
         table = self._seen
         seen = table.get(ref)
         if seen is None:  # a first write, as most are: nothing to compare yet
+            self._forget(now)
             table[ref] = _Writes(self._writes, now, is_own)
-            if len(table) > self._most:
-                table.popitem(last=False)
             return False
         table.move_to_end(ref)
         if seen.is_over(now - self._within):
@@ -103,6 +102,16 @@ class HotLoopDetector:
             return False
         many = seen.add(now, is_own=is_own)
         return many > 2 and ref not in self._reported and seen.count(now - self._within) > 2
+
+    def _forget(self, now: float) -> None:
+        """Makes space for one more: drops the oldest if there are too many, and up to two whose time is over."""
+        table = self._seen
+        if len(table) >= self._most:
+            table.popitem(last=False)
+        for _ in range(2):
+            if not table or not next(iter(table.values())).is_over(now - self._within):
+                return
+            table.popitem(last=False)
 
     def compare(self, ref: Ref[Any], before: Tree, after: Tree, *, manager: str, now: float) -> HotLoop | None:
         """Takes the object before and after a write that `record_write` selected; the hot loop, if it is one.
