@@ -15,11 +15,20 @@ import pytest
 from levelset import Client, GroupVersionKind, Ref, Unstructured
 from levelset.cli.install import read_manifests
 from tests.etcd.etcd_cluster import free_ports
-from tests.kube.kube_cluster import KubeCluster
+from tests.kube.kube_cluster import PROGRAMS, KubeCluster, run_kube
 from tests.project.files import ROOT
 
 EXAMPLES = ROOT / "examples"
 LEVELSET = str(Path(sys.executable).with_name("levelset"))
+
+
+@pytest.fixture(scope="module")
+def kube() -> Iterator[KubeCluster]:
+    """A control plane of its own: examples install CRDs whose names other tests use, too."""
+    if not all(path.exists() for path in PROGRAMS.values()):
+        pytest.skip("kube-apiserver and etcd were not built: run make test-kube")
+    with run_kube(PROGRAMS["kube-apiserver"], PROGRAMS["etcd"]) as cluster:
+        yield cluster
 
 
 def levelset(*words: str, kubeconfig: Path, folder: Path, exit_code: int = 0) -> str:
