@@ -81,7 +81,12 @@ def paused_with(gate: Gate, inner: Coroutine[Any, Any, Any]) -> Generator[Any, A
 def make_task(loop: asyncio.AbstractEventLoop, inner: Any, context: Any = None, **options: Any) -> "asyncio.Task[Any]":
     """The task factory: tasks that a simulated process creates stop with it."""
     gate = (context.get(_PROCESS) if context is not None else None) or _PROCESS.get()
-    return asyncio.Task(inner if gate is None else paused_with(gate, inner), loop=loop, context=context, **options)
+    return asyncio.Task(inner if gate is None else _paused(gate, inner), loop=loop, context=context, **options)
+
+
+async def _paused(gate: Gate, inner: Coroutine[Any, Any, Any]) -> Any:
+    # Since Python 3.12 a task takes no generator, not even one that can be awaited.
+    return await paused_with(gate, inner)
 
 
 @dataclass(eq=False)
