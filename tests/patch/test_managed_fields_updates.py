@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from levelset.errors import BadPatch, BadTime
 from levelset.objects.json_tree import copy_tree
-from levelset.patch.managed_fields import is_reset, track_update
+from levelset.patch.managed_fields import is_reset, parse_managed, track_update
 from levelset.patch.merge_schema import ANYTHING, Shape
 from tests.patch.trees_strategy import deep, maps, trees
 from tests.patch.widgets import MAIN, START, VERSION, WIDGET, WidgetStore, specs, widget
@@ -170,6 +170,35 @@ def test_changing_a_field_that_became_atomic_takes_ownership_of_all_of_it() -> N
     result = track_update(store.live, new, manager="w", shape=shape, now=START, api_version=VERSION)
     store.live = result.object
     assert store.owned() == {"m": {"f:spec": {"f:color": {}}}, "w!": {"f:spec": {"f:labels": {}}}}
+
+
+def test_the_same_change_has_another_owner_under_another_shape() -> None:
+    parts = Shape(fields={"metadata": ANYTHING, "spec": Shape(fields={"labels": ANYTHING})})
+    whole = Shape(fields={"metadata": ANYTHING, "spec": Shape(fields={"labels": Shape(atomic=True)})})
+    store = WidgetStore()
+    store.apply("m", {"labels": {"a": "1", "b": "1"}})
+    live, new = store.live, widget({"labels": {"a": "2", "b": "1"}})
+    for shape, owners in ((parts, ["m", "w!"]), (whole, ["w!"])) * 2:
+        store.live = track_update(live, new, manager="w", shape=shape, now=START, api_version=VERSION).object
+        assert sorted(store.owned()) == owners
+    assert store.owned() == {"w!": {"f:spec": {"f:labels": {}}}}
+
+
+def test_a_repeated_write_gives_the_same_owners_and_the_new_time() -> None:
+    store = WidgetStore()
+    store.write("w", {"color": "red", "size": 1})
+    for color in ("blue", "green", "blue"):
+        store.write("v", {"color": color, "size": 1})
+        assert store.owned() == {"w!": {"f:spec": {".": {}, "f:size": {}}}, "v!": {"f:spec": {"f:color": {}}}}
+    assert store.entries[-1]["time"] > store.entries[0]["time"]
+
+
+def test_the_time_of_a_write_may_be_given_as_its_text() -> None:
+    for now in (START, "2026-01-01T00:00:00Z"):
+        tracked = track_update(None, widget({"size": 1}), manager="w", shape=WIDGET, now=now, api_version=VERSION)
+        assert parse_managed(tracked.object["metadata"]["managedFields"])["w", "Update", VERSION, ""].time == (
+            "2026-01-01T00:00:00Z"
+        )
 
 
 def test_without_a_name_the_manager_is_unknown() -> None:

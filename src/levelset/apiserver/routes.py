@@ -291,13 +291,18 @@ def _review(call: Call) -> Response:
 
 @_writing
 async def _update(call: Call) -> Response:
-    chosen = call.chosen
-    part = call.path.subresource
-    body = read_object(call.request, custom=call.served.custom and part != "scale")
-    options = write_options(call.request, "UpdateOptions", subresource=part, duplicates=body.duplicates)
-    options = _with_admission(call, options)
-    change = scale.update_scale if part == "scale" else create_and_update.update
-    written = await change(call.state, call.served, call.namespace, call.name, body.tree, options=options)
+    state, served, path, request = call.state, call.served, call.path, call.request
+    chosen = negotiate(request.headers.find("accept"), "object")
+    part, name = path.subresource, path.name or ""
+    body = read_object(request, custom=served.custom and part != "scale")
+    options = write_options(request, "UpdateOptions", subresource=part, duplicates=body.duplicates)
+    if state.admission is not None or state.rbac is not None:
+        options = _with_admission(call, options)
+    if part == "scale":
+        written = await scale.update_scale(state, served, path.namespace, name, body.tree, options=options)
+    else:
+        update = create_and_update.update
+        written = await update(state, served, path.namespace, name, body.tree, options=options, source=body.source)
     return _write_response(call, chosen, options, written)
 
 
@@ -308,8 +313,8 @@ async def _patch(call: Call) -> Response:
     options = write_options(request, "PatchOptions", subresource=path.subresource)
     if state.admission is not None or state.rbac is not None:
         options = _with_admission(call, options)
-    media, body = media_type(request) or JSON, request.body
-    written = await patch.patch(state, served, path.namespace, call.name, media=media, body=body, options=options)
+    media, body, name = media_type(request) or JSON, request.body, path.name or ""
+    written = await patch.patch(state, served, path.namespace, name, media=media, body=body, options=options)
     return _write_response(call, chosen, options, written)
 
 

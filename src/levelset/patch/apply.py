@@ -20,7 +20,6 @@ from levelset.patch.json_patch import json_equal
 from levelset.patch.last_applied import KUBECTL, fields_last_applied, refresh_last_applied
 from levelset.patch.managed_fields import (
     NEVER_TRACKED,
-    UNTRACKED_METADATA,
     Applied,
     EntryKey,
     ManagedEntry,
@@ -34,6 +33,7 @@ from levelset.patch.managed_fields import (
     record_update,
     remove_lost_fields,
     same_object,
+    trackable,
     with_managed,
     without_managed,
 )
@@ -159,7 +159,7 @@ def apply(
     *,
     manager: str,
     shape: Shape,
-    now: datetime,
+    now: datetime | str,
     api_version: str,
     force: bool = False,
     subresource: str | None = None,
@@ -237,13 +237,14 @@ class _ApplyRequest(msgspec.Struct, frozen=True):
 
 
 def _check_config(config: Tree, api_version: str) -> dict[str, Tree]:
-    tree = as_object(config)
+    tree = config if isinstance(config, dict) else as_object(config)
     metadata = tree.get("metadata")
     is_plain = isinstance(metadata, dict) and "managedFields" not in metadata
     if not is_plain:
         tree = without_managed(tree)
-    if tree.get("apiVersion") != api_version:
-        raise BadPatch(f"apiVersion must be {api_version}, not {tree.get('apiVersion')!r}", field="apiVersion")
+    version = tree.get("apiVersion")
+    if version != api_version:
+        raise BadPatch(f"apiVersion must be {api_version}, not {version!r}", field="apiVersion")
     if not is_plain and managed_fields(config) is not None:
         raise BadPatch("metadata.managedFields must be left out of an applied object", field="metadata.managedFields")
     return tree
@@ -254,15 +255,7 @@ def _owned_fields(config: dict[str, Tree], shape: Shape, ignore: FieldSet) -> Fi
 
     What is never tracked is left out beforehand, which is faster than removing it from the set.
     """
-    tracked, named = config.copy(), config.get("metadata")
-    tracked.pop("apiVersion", None)
-    tracked.pop("kind", None)
-    if isinstance(named, dict):
-        if UNTRACKED_METADATA.issuperset(named):
-            del tracked["metadata"]
-        else:
-            tracked["metadata"] = {name: one for name, one in named.items() if name not in UNTRACKED_METADATA}
-    fields = fields_of(tracked, shape, strict=True)
+    fields = fields_of(trackable(config), shape, strict=True)
     if ignore.tree:
         fields = fields.recursive_difference(ignore)
     held = fields.tree.get("f:metadata")
@@ -340,7 +333,8 @@ def _is_same_entry(last: ManagedEntry, mine: ManagedEntry) -> bool:
 def _owner_before_first_apply(request: _ApplyRequest) -> dict[EntryKey, ManagedEntry]:
     """One owner of all fields of an object that was never applied, so that changing them is a conflict."""
     entry = replace(request.entry, manager=BEFORE_FIRST_APPLY, operation="Update")
-    return dict(record_update({}, compare({}, request.live, request.shape).beyond(request.ignore), entry))
+    changes = compare({}, request.live, request.shape).beyond(request.ignore)
+    return dict(record_update({}, changes, entry, request.shape))
 
 
 def _union(wanted: FieldSet, managers: Managers) -> FieldSet:

@@ -100,7 +100,7 @@ class FieldSet:
 
     def difference(self, other: "FieldSet") -> "FieldSet":
         """The paths of this set that are not in the other; paths below those stay."""
-        if not self.tree or not other.tree:
+        if self.tree.keys().isdisjoint(other.tree):
             return self
         tree = _minus(self.tree, other.tree)
         return self if tree is self.tree else FieldSet(tree)
@@ -645,6 +645,9 @@ class Changes(NamedTuple):
     changed: FieldSet
     removed: FieldSet
 
+    def __bool__(self) -> bool:
+        return bool(self.changed.tree or self.removed.tree)
+
     def beyond(self, ignored: FieldSet) -> "Changes":
         """The changes that are not in or below the ignored fields."""
         if not ignored:
@@ -654,9 +657,13 @@ class Changes(NamedTuple):
 
 def compare(old: Tree, new: Tree, shape: Shape) -> Changes:
     """The fields in which `new` differs from `old`; the order of keyed items and of sets does not matter."""
-    changed, removed = _compared(old, new, shape)
-    # The object as a whole is not a field.
-    return Changes(FieldSet(_inner(changed or {})), FieldSet(removed))
+    if isinstance(old, dict) and isinstance(new, dict) and not shape.atomic:
+        changed, removed = _compared_maps(old, new, shape)  # as `_compared`, which would compare them as a whole first
+    else:
+        changed, removed = _compared(old, new, shape)
+    if changed and "." in changed:
+        changed = _inner(changed)  # the object as a whole is not a field
+    return Changes(FieldSet(changed), FieldSet(removed))
 
 
 # A pair of nodes, for what changed and for what was removed; None where there is nothing.
@@ -698,7 +705,11 @@ def _compared_maps(old: dict[str, Tree], new: dict[str, Tree], shape: Shape) -> 
             changed[f"f:{name}"] = all_fields(after, shape.member(name))
             continue
         before = old[name]
-        if before is after or (before.__class__ is str and before == after):
+        if before is after:
+            continue
+        if before.__class__ is str and after.__class__ is str:
+            if before != after:
+                changed[f"f:{name}"] = {}
             continue
         _put(f"f:{name}", _compared(before, after, shape.member(name)), changed, removed)
     for name, before in old.items():

@@ -42,9 +42,13 @@ __all__ = [
     "remove_lost_fields",
     "same_object",
     "track_update",
+    "trackable",
     "with_managed",
     "without_managed",
 ]
+
+_encode: Final = msgspec.json.Encoder().encode
+_CACHED_BYTES: Final = 8192
 
 Operation: TypeAlias = Literal["Apply", "Update"]
 EntryKey: TypeAlias = tuple[str, str, str, str]
@@ -112,16 +116,17 @@ class ManagedEntry(msgspec.Struct, frozen=True):
 
     def print(self) -> dict[str, Tree]:
         """The tree of this entry, in the order in which Kubernetes writes it."""
+        fields: Any = self.fields.tree  # as `print_fields`
         out: dict[str, Tree] = {
             "manager": self.manager,
             "operation": self.operation,
             "apiVersion": self.api_version,
+            "time": self.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields,
         }
-        if self.time is not None:
-            out["time"] = self.time
-        out["fieldsType"] = "FieldsV1"
-        fields: Any = self.fields.tree  # as `print_fields`
-        out["fieldsV1"] = fields
+        if self.time is None:
+            del out["time"]
         if self.subresource is not None:
             out["subresource"] = self.subresource
         return out
@@ -159,7 +164,8 @@ def parse_managed(tree: Tree, *, where: str = "metadata.managedFields") -> dict[
     if not isinstance(tree, list):
         raise BadPatch(f"{where} must be a list", field=where)
     try:
-        entries = [_entry_of_wire(one) for one in msgspec.convert(tree, list[_WireEntry])]
+        # One by one: the type of the list would be built for each call.
+        entries = [_entry_of_wire(msgspec.convert(one, _WireEntry)) for one in tree]
     except (msgspec.ValidationError, BadPatch, BadTime):
         # Unusual (such as a null) or invalid: parsed again, slower, with an error that names the field.
         entries = [ManagedEntry.parse(item, where=f"{where}[{position}]") for position, item in enumerate(tree)]
@@ -193,8 +199,10 @@ def print_managed(managers: Managers) -> list[Tree]:
     return [entry.print() for entry in sorted(managers.values(), key=_wire_order)]
 
 
-def entry_time(now: datetime) -> str:
+def entry_time(now: datetime | str) -> str:
     """The time of a new entry, as `format_time` writes it; cached, since many are made within one second."""
+    if isinstance(now, str):
+        return now
     if now.__class__ is datetime and now.tzinfo is not None:
         return _second_text(floor(now.timestamp()))
     return format_time(now)
@@ -210,6 +218,8 @@ def cap_updates(managers: Managers) -> Managers:
 
     A bucket holds one version; entries of different versions cannot be merged.
     """
+    if len(managers) <= MAX_UPDATE_ENTRIES:
+        return managers
     updates = [entry for entry in managers.values() if entry.operation == "Update"]
     surplus = len(updates) - MAX_UPDATE_ENTRIES
     if surplus <= 0:
@@ -292,7 +302,7 @@ def track_update(
     *,
     manager: str,
     shape: Shape,
-    now: datetime,
+    now: datetime | str,
     api_version: str,
     subresource: str | None = None,
     ignore: FieldSet = EMPTY,
@@ -301,22 +311,23 @@ def track_update(
 
     The manager owns what `new` adds or changes, without conflicts; fields that it removes lose all owners. `live` is
     None for a create. An object without managedFields (see `is_reset`) stays untracked. `new` may contain managedFields
-    of its own, except through a subresource; if they are unreadable, those of `live` are used. `ignore` are the fields
-    that this endpoint resets. Neither argument is changed. Raises BadPatch only if the trees are not objects.
+    of its own, except through a subresource; if they are unreadable, those of `live` are used. `now` is the time, or
+    its text as `entry_time` writes it; `ignore` are the fields that this endpoint resets. Neither argument is changed.
+    Raises BadPatch only if the trees are not objects.
     """
     try:
-        before, stored = _split_managed({} if live is None else live)
-        after, given = _split_managed(new)
+        before, after = as_object({} if live is None else live), as_object(new)
+        stored, given = _metadata(before).get("managedFields"), _metadata(after).get("managedFields")
         if subresource is not None or given is None or given == stored:
             given = stored
-        is_same = live is not None and same_object(before, after)
+        changes = compare(trackable(before), trackable(after), shape)
+        is_same = live is not None and not changes and same_object(before, after)
         if is_same and given is stored:
             return Applied(as_object(live), changed=False)
         managers = _managers_of_write(stored, given)
         if managers or live is None:
             entry = ManagedEntry(manager or UNKNOWN_MANAGER, "Update", api_version, EMPTY, entry_time(now), subresource)
-            changes = compare(before, after, shape).beyond(ignore)
-            managers = cap_updates(record_update(fit_to_schema(managers, shape, changes), changes, entry))
+            managers = cap_updates(record_update(managers, changes.beyond(ignore), entry, shape))
         if is_same and managers == _parse_or_empty(stored):
             return Applied(as_object(live), changed=False)
         return Applied(with_managed(after, managers), changed=True)
@@ -324,28 +335,45 @@ def track_update(
         raise BadPatch("the object is nested too deeply to be tracked") from None
 
 
-def record_update(managers: Managers, changes: Changes, entry: ManagedEntry) -> Managers:
+def record_update(managers: Managers, changes: Changes, entry: ManagedEntry, shape: Shape) -> Managers:
     """The entries after a write that made these changes; `entry` is the writer's, and owns nothing yet."""
     taken = changes.changed - NEVER_TRACKED
-    settled = dict(remove_lost_fields(managers, changes))
-    if taken:
-        held = settled.get(entry.key)
-        settled[entry.key] = replace(entry, fields=held.fields | taken if held else taken)
+    writer = entry.key if taken else None
+    texts = (_encode(changes.changed.tree), _encode(changes.removed.tree))
+    settled: dict[EntryKey, ManagedEntry] = {}
+    for key, held in managers.items():
+        fields = held.fields
+        is_writer = key == writer
+        if is_writer or _overlaps(held, changes.changed) or _overlaps(held, changes.removed):
+            owned = _encode(fields.tree)
+            is_small = len(owned) + len(texts[0]) + len(texts[1]) <= _CACHED_BYTES
+            settle = _fields_after if is_small else _fields_after.__wrapped__
+            fields = settle(owned, *texts, shape, is_writer)
+        if is_writer:
+            taken = fields
+        elif fields.tree:
+            settled[key] = held.owning(fields)
+    if writer is not None:
+        settled[writer] = replace(entry, fields=taken)
     return settled
 
 
-def fit_to_schema(managers: Managers, shape: Shape, changes: Changes | None = None) -> dict[EntryKey, ManagedEntry]:
-    """The entries as they apply under this shape: the schema may have made a field atomic since they were written.
+# Writes of one kind mostly change the same fields of objects with the same owners.
+@lru_cache(maxsize=1024)
+def _fields_after(owned: bytes, changed: bytes, removed: bytes, shape: Shape, is_writer: bool) -> FieldSet:
+    """The fields that an entry owns after a write of its own or of another manager.
 
-    With `changes`, only along the changed fields, which is all that an update needs.
+    They apply under this shape: the schema may have made a field atomic since they were written.
     """
-    if changes is None:
-        return {key: entry.owning(entry.fields.fitted(shape)) for key, entry in managers.items()}
-    along = changes.changed | changes.removed
-    return {
-        key: entry.owning(entry.fields.fitted(shape, along=along)) if _overlaps(entry, along) else entry
-        for key, entry in managers.items()
-    }
+    fields, new = FieldSet(msgspec.json.decode(owned)), FieldSet(msgspec.json.decode(changed))
+    lost = new | FieldSet(msgspec.json.decode(removed))
+    rest = fields.fitted(shape, along=lost) - lost
+    return rest | (new - NEVER_TRACKED) if is_writer else rest
+
+
+def fit_to_schema(managers: Managers, shape: Shape) -> dict[EntryKey, ManagedEntry]:
+    """The entries as they apply under this shape: the schema may have made a field atomic since they were written."""
+    return {key: entry.owning(entry.fields.fitted(shape)) for key, entry in managers.items()}
 
 
 def remove_lost_fields(managers: Managers, changes: Changes) -> Managers:
@@ -382,18 +410,34 @@ def managed_fields(tree: Tree) -> Tree:
 def without_managed(tree: Tree) -> dict[str, Tree]:
     """The object without its `managedFields`; raises BadPatch if it is not a map."""
     found = as_object(tree)
-    return _split_managed(found)[0] if "managedFields" in _metadata(found) else found
+    metadata = _metadata(found)
+    if "managedFields" not in metadata:
+        return found
+    rest = metadata.copy()
+    del rest["managedFields"]
+    return {**found, "metadata": rest}
+
+
+def trackable(tree: dict[str, Tree]) -> dict[str, Tree]:
+    """The object without the members that never have an owner, which are most of a small one."""
+    rest = tree.copy()
+    rest.pop("apiVersion", None)
+    rest.pop("kind", None)
+    metadata: Any = rest.pop("metadata", None)
+    if metadata and not UNTRACKED_METADATA.issuperset(metadata):
+        rest["metadata"] = {name: value for name, value in metadata.items() if name not in UNTRACKED_METADATA}
+    return rest
 
 
 def with_managed(tree: dict[str, Tree], managers: Managers) -> dict[str, Tree]:
     """The object with these entries as its `managedFields`, or without any if there are none."""
     if not managers:
-        return tree
+        return without_managed(tree)
     return {**tree, "metadata": {**_metadata(tree), "managedFields": print_managed(managers)}}
 
 
 def same_object(old: dict[str, Tree], new: dict[str, Tree]) -> bool:
-    """Whether two objects without managedFields are the same except for their resourceVersion."""
+    """Whether two objects are the same except for their resourceVersion and managedFields."""
     if old is new:
         return True
     if old.keys() != new.keys():
@@ -403,17 +447,6 @@ def same_object(old: dict[str, Tree], new: dict[str, Tree]) -> bool:
         if member is not other and name != "metadata" and not json_equal(member, other):
             return False
     return json_equal(_unversioned(old), _unversioned(new))
-
-
-def _split_managed(tree: Tree) -> tuple[dict[str, Tree], Tree]:
-    """The object without its `managedFields`, and their value; None if there is none."""
-    found = as_object(tree)
-    metadata = _metadata(found)
-    if "managedFields" not in metadata:
-        return found, None
-    rest = metadata.copy()
-    managed = rest.pop("managedFields")
-    return {**found, "metadata": rest}, managed
 
 
 def _managers_of_write(stored: Tree, given: Tree) -> Managers:
@@ -441,4 +474,5 @@ def _metadata(tree: dict[str, Tree]) -> dict[str, Tree]:
 def _unversioned(tree: dict[str, Tree]) -> dict[str, Tree]:
     rest = _metadata(tree).copy()
     rest.pop("resourceVersion", None)
+    rest.pop("managedFields", None)
     return rest

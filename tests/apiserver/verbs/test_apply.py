@@ -72,6 +72,29 @@ async def test_fields_that_are_no_longer_applied_are_removed() -> None:
     assert written.tree["metadata"]["generation"] == 2
 
 
+async def test_a_field_that_the_schema_does_not_have_is_reported_before_a_conflict() -> None:
+    state, served = make_state()
+    await apply(state, served, widget(spec={"color": "red"}))
+    with pytest.raises(ApiError, match=r"spec\.odd"):
+        await apply(state, served, widget(spec={"color": "blue", "odd": 1}), "m2")
+
+
+@pytest.mark.parametrize("as_yaml", [False, True])
+async def test_a_field_that_the_schema_does_not_have_cannot_be_applied_to_an_object_that_exists(as_yaml: bool) -> None:
+    state, served = make_state()
+    await apply(state, served, widget(spec={"color": "red"}))
+    body = b"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec: {odd: 1}\n"
+    with pytest.raises(ApiError, match=r"spec\.odd"):
+        await apply(state, served, body if as_yaml else widget(spec={"odd": 1}))
+
+
+async def test_a_null_that_the_schema_drops_cannot_be_applied_where_the_object_has_a_value() -> None:
+    state, served = make_state()
+    await apply(state, served, widget(spec={"color": "red", "free": {"a": 1}}))
+    with pytest.raises(Invalid, match="must not be null"):
+        await apply(state, served, widget(spec={"color": "red", "free": None}))
+
+
 async def test_a_field_of_another_manager_is_a_conflict_unless_forced() -> None:
     state, served = make_state()
     await apply(state, served, widget(spec={"color": "red"}))

@@ -17,7 +17,7 @@ from levelset.apiserver.verbs import commit, create_and_update
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.errors import AlreadyExists, ApiError, BadRequest, Cause, Conflict, Forbidden, Invalid, NotFound
 from levelset.http import Deferred, Headers, Request, Response
-from levelset.objects import decode_tree
+from levelset.objects import decode_tree, encode_tree
 from levelset.storage import Item, MemoryStorage, SqliteStorage
 from tests.apiserver.support.in_process_server import CONFIGMAPS, InProcessServer, configmap, open_server
 from tests.apiserver.support.server_state import SlowStorage, configmaps, make_served, make_state, preload_kinds, widget
@@ -253,6 +253,20 @@ async def test_concurrent_updates_are_all_applied() -> None:
         *[create_and_update.mutate(state, served, "x", "a", partial(note, number)) for number in range(8)]
     )
     assert len((await stored(state, served))["metadata"]["annotations"]) == 8
+
+
+async def test_concurrent_updates_from_their_sources_are_all_made() -> None:
+    state, _ = make_state(storage=SlowStorage())
+    served = configmaps(state)
+    made = await create_and_update.create(state, served, "x", {"metadata": {"name": "a"}, "data": {"j": "0"}})
+    sources = [encode_tree({"metadata": {"name": "a"}, "data": {"j": str(number)}}) for number in range(1, 5)]
+    update = create_and_update.update
+    written = await asyncio.gather(
+        *[update(state, served, "x", "a", decode_tree(source), source=source) for source in sources]
+    )
+    assert [one.tree["data"] for one in written] == [{"j": "1"}, {"j": "2"}, {"j": "3"}, {"j": "4"}]
+    assert len({one.tree["metadata"]["resourceVersion"] for one in written}) == 4
+    assert {one.tree["metadata"]["uid"] for one in written} == {made.tree["metadata"]["uid"]}
 
 
 async def test_of_concurrent_creates_one_succeeds() -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import ne
 from time import time
 from typing import Any, Final, cast
 
@@ -203,7 +204,7 @@ def init_metadata(metadata: Tree, *, namespace: str | None, uid: str, now: str, 
 def inherit_metadata(metadata: Tree, old: Tree) -> None:
     """Copies from the old object the fields that an update cannot change or may leave out."""
     for name in ("namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"):
-        if name in old and name not in metadata:
+        if name not in metadata and name in old:
             metadata[name] = old[name]
     for name in ("name", "creationTimestamp", "generation"):
         if name in old:
@@ -278,6 +279,7 @@ def _read_owners(metadata: Tree) -> list[str]:
 
 MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
 STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
+_IMMUTABLE: Final = ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 _REQUIRED_OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid")
 
 
@@ -302,11 +304,13 @@ def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> lis
 
 def check_immutable_metadata(metadata: Tree, old: Tree) -> list[Cause]:
     """Validates that an update does not change immutable metadata."""
-    causes = [
-        field_errors.invalid(f"metadata.{word}", metadata.get(word), "field is immutable")
-        for word in ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
-        if metadata.get(word) != old.get(word)
-    ]
+    causes: list[Cause] = []
+    if any(map(ne, map(metadata.get, _IMMUTABLE), map(old.get, _IMMUTABLE))):
+        causes = [
+            field_errors.invalid(f"metadata.{word}", metadata.get(word), "field is immutable")
+            for word in _IMMUTABLE
+            if metadata.get(word) != old.get(word)
+        ]
     if "deletionTimestamp" in old:
         added = [one for one in metadata.get("finalizers", ()) if one not in old.get("finalizers", ())]
         if added:

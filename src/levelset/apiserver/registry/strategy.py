@@ -37,10 +37,9 @@ from levelset.patch.field_sets import EMPTY, FieldSet, Node, in_order, print_fie
 from levelset.patch.json_patch import json_equal
 from levelset.patch.managed_fields import (
     NEVER_TRACKED,
-    UNTRACKED_METADATA,
     same_object,
     track_update,
-    without_managed,
+    trackable,
 )
 from levelset.patch.merge_schema import ANYTHING, Shape
 
@@ -169,13 +168,25 @@ def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes:
 def _track_given_fields(state: ServerState, served: ServedResource, tree: Tree, options: WriteOptions) -> None:
     """Sets the managedFields of a new object that came with managedFields of its own."""
     tracked = track_update(
-        None, tree, manager=options.manager, shape=served.shape(), now=state.now(), api_version=served.api_version
+        None,
+        tree,
+        manager=options.manager,
+        shape=served.shape(),
+        now=meta.write_timestamp(state),
+        api_version=served.api_version,
     )
     tree["metadata"] = tracked.object["metadata"]
 
 
 def prepare_update(
-    state: ServerState, served: ServedResource, old: Tree, new: Tree, options: WriteOptions, *, applied: bool = False
+    state: ServerState,
+    served: ServedResource,
+    old: Tree,
+    new: Tree,
+    options: WriteOptions,
+    *,
+    applied: bool = False,
+    check: Check | None = None,
 ) -> PreparedUpdate:
     """Prepares `new`, decoded for this write, to replace `old`; raises BadRequest, Conflict or Invalid.
 
@@ -183,7 +194,7 @@ def prepare_update(
     (`options.admission`) is not validated here: it is prepared again after mutating admission.
     """
     try:
-        return _prepare_update(state, served, old, new, options=options, applied=applied)
+        return _prepare_update(state, served, old, new, options=options, applied=applied, check=check)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
@@ -214,7 +225,14 @@ def prepare_status_update(
 
 
 def _prepare_update(
-    state: ServerState, served: ServedResource, old: Tree, new: Tree, *, options: WriteOptions, applied: bool
+    state: ServerState,
+    served: ServedResource,
+    old: Tree,
+    new: Tree,
+    *,
+    options: WriteOptions,
+    applied: bool,
+    check: Check | None,
 ) -> PreparedUpdate:
     before = old["metadata"]
     check_type(served, new)
@@ -223,7 +241,7 @@ def _prepare_update(
     managed_fields = new["metadata"].get("managedFields")
     new = restrict_to_subresource(served, old, new, options.subresource)
     meta.inherit_metadata(new["metadata"], before)
-    decoded = apply_schema(served, new, options, dropped=dropped, old=old)
+    decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
     metadata = new["metadata"]
     _apply_rules(served, new, old, options.subresource)
     if not _FIELDS_WITH_WARNINGS.isdisjoint(metadata):
@@ -325,7 +343,7 @@ def _track_update(
             new,
             manager=options.manager,
             shape=served.shape(),
-            now=state.now(),
+            now=meta.write_timestamp(state),
             api_version=served.api_version,
             subresource=options.subresource or None,
         )
@@ -336,7 +354,7 @@ def _track_update(
 
 def _compare_applied(old: Tree, new: Tree) -> PreparedUpdate:
     """Whether an apply changed anything but the timestamps in managedFields."""
-    if not same_object(without_managed(old), without_managed(new)):
+    if not same_object(old, new):
         return PreparedUpdate(new, changed=True)
     same = json_equal(_managed_fields_without_time(old), _managed_fields_without_time(new))
     return PreparedUpdate(old if same else new, changed=not same)
@@ -410,7 +428,7 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
     The tree in `fieldsV1` is shared between objects and must not be modified.
     """
     outline: list[Any] = []
-    _add_map(outline, _trackable(tree), served.shape())
+    _add_map(outline, trackable(tree), served.shape())
     fields = _owned(tuple(outline))
     if not fields:
         return
@@ -423,15 +441,6 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
         "fieldsV1": fields,
     }
     tree["metadata"]["managedFields"] = [entry]
-
-
-def _trackable(tree: Tree) -> Tree:
-    """The object without the members that never have an owner, which are most of a small one."""
-    rest = tree.copy()
-    del rest["apiVersion"], rest["kind"]
-    if UNTRACKED_METADATA.issuperset(rest["metadata"]):
-        del rest["metadata"]
-    return rest
 
 
 def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:

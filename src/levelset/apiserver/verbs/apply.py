@@ -43,17 +43,15 @@ async def apply(
         cause = field_errors.required("fieldManager", "is required for apply patch")
         raise status_errors.invalid_options("PatchOptions", [cause])
     request = _ApplyRequest(state, served, namespace, name, body, options)
-    key, expensive = served.key(namespace, name), state.expensive_work
-    is_large, is_limited = options.is_large, options.is_large or served.has_programs
+    key, is_limited = served.key(namespace, name), options.is_large or served.has_programs
     while True:
         missing = not options.subresource and state.reader.get_nowait(key) is None
         try:
             if missing:
                 decode = request.decode_new
-                tree, decoded = await run_limited(expensive, decode, is_large=is_large) if is_limited else decode()
+                work = run_limited(state.expensive_work, decode, is_large=options.is_large) if is_limited else None
+                tree, decoded = decode() if work is None else await work
                 return await create(state, served, namespace, tree, options, applied=decoded)
-            check = request.check_fields
-            await run_limited(expensive, check, is_large=is_large) if is_limited else check()
             written = await guaranteed_update(state, served, namespace, name, request.change, options=options)
             return scale.as_scale(served, written) if options.subresource == "scale" else written
         except AlreadyExists:
@@ -70,6 +68,9 @@ class _ApplyRequest(msgspec.Struct, eq=False):
 
     Each attempt modifies the configuration in place. Decoding the body again is cheaper than copying it every time, and
     retries are rare.
+
+    A field that is not in the schema is an error, as is a null that the schema would drop. Both are looked for only if
+    the schema does not accept the resulting object as it is, or does not see all of the configuration in it.
     """
 
     state: ServerState
@@ -78,40 +79,45 @@ class _ApplyRequest(msgspec.Struct, eq=False):
     name: str
     body: bytes
     options: WriteOptions
-    config: Tree | None = None
-    """The configuration for the next attempt; None if it has to be decoded."""
     has_name: bool = False
 
     def check_fields(self) -> None:
         """Raises BadRequest for fields that are not in the schema, or Invalid for nulls that the schema would drop."""
         schema = self.served.schema()
         if schema is not None:
-            config = self.config = self._take_config()
+            config = self._read()
             if not _is_accepted(schema, config):
                 _check_fields(self.served, schema, config)
 
     def change(self, old: Tree, item: Item) -> strategy.PreparedUpdate:
         """Merges the configuration into the object; a `Change` of `guaranteed_update`."""
         options, served = self.options, self.served
+        config = self._read()
+        is_status_ignored = served.status and "status" in config
+        if is_status_ignored or options.subresource or not self.body.startswith(b"{") or b"null" in self.body:
+            self.check_fields()
         try:
             merged: Tree = server_side_apply(
                 served_tree(served, item),
-                self._take_config(),
+                config,
                 manager=options.manager,
                 shape=served.shape(),
-                now=self.state.now(),
+                now=meta.write_timestamp(self.state),
                 api_version=served.api_version,
                 force=options.force is True,
                 subresource=options.subresource or None,
                 ignore=ignored_fields(served, options.subresource),
             ).object
         except ApplyConflict:
+            self.check_fields()  # its errors come first
             raise
         except BadPatch as error:
+            self.check_fields()
             raise _bad_request(error) from error
         if merged["metadata"].get("resourceVersion") != old["metadata"]["resourceVersion"]:
             raise status_errors.stale(served, self.name)
-        return strategy.prepare_update(self.state, served, old, merged, options, applied=True)
+        check = self.check_fields
+        return strategy.prepare_update(self.state, served, old, merged, options, applied=True, check=check)
 
     def decode_new(self) -> tuple[Tree, DecodedObject]:
         """Returns the object that the configuration creates, decoded; raises as `check_fields`, Forbidden, Conflict."""
@@ -146,21 +152,18 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             raise status_errors.conflict(served, name, problem)
         return tree, decoded
 
-    def _take_config(self) -> Tree:
-        config, self.config = self.config, None
-        return self._read() if config is None else config
-
     def _read(self) -> Tree:
         """Returns the applied configuration; raises BadRequest if it is not an object of this path."""
         served, body = self.served, self.body
         config: Any = None
-        if body[:1] == b"{":
+        is_like_json = body.startswith(b"{")
+        if is_like_json:
             try:
                 config = decode_tree(body)
             except BadObject:
                 config = None  # either YAML, or `read_text` raises the precise error
         if config is None:
-            config = read_text(body, JSON if body[:1] == b"{" and is_json_body(body) else YAML)
+            config = read_text(body, JSON if is_like_json and is_json_body(body) else YAML)
         if config.__class__ is not dict:
             raise BadRequest("an applied object must be an object")
         if self.options.subresource == "scale":
@@ -171,7 +174,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         meta.read_metadata(config)
         self.has_name = "name" in config["metadata"]
         check_name_and_namespace(config, self.namespace, self.name)
-        return cast("Tree", config)
+        checked: Tree = config
+        return checked
 
 
 def _bad_request(error: BadPatch) -> BadRequest:

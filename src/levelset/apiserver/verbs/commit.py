@@ -64,12 +64,13 @@ async def write(
         raise too_large(MAX_OBJECT_BYTES)
     if item is not None and value == item.value:  # the storage version does not have the changed fields
         return WriteResult(set_resource_version(tree, item.revision), item)
-    reserver = state.reservers.get(served.prefix)
+    prefix, expected = served.prefix, 0 if item is None else item.revision
+    reserver = state.reservers.get(prefix)
     release = None if reserver is None else reserver(tree)
     try:
-        expected = 0 if item is None else item.revision
-        has_conditions = guards is not None or served.prefix in state.claimers
-        conditions = _conditions(state, served, old, tree, guards) if has_conditions else None
+        conditions = None
+        if guards is not None or prefix in state.claimers:
+            conditions = _conditions(state, served, old, tree, guards)
         if conditions is None or state.transactional is None:
             stored = await state.storage.put(key, value, expected=expected)
         else:

@@ -29,8 +29,8 @@ from levelset.apiserver.wire.step_limits import (
     run_limited,
     run_off_loop,
 )
-from levelset.objects import encode_tree
-from levelset.patch.managed_fields import same_object
+from levelset.objects import decode_tree, encode_tree
+from levelset.patch.managed_fields import managed_fields, same_object
 from levelset.re2.step_budget import StepsExceeded, within
 from levelset.storage import Item, Mismatch
 
@@ -113,10 +113,12 @@ async def update(
     tree: Tree,
     *,
     options: WriteOptions | None = None,
+    source: bytes | None = None,
 ) -> WriteResult:
     """Replaces the object, or the part that `options.subresource` names, with the tree.
 
-    Raises what `create` raises, NotFound, and Conflict if the resourceVersion of the tree is not the stored one.
+    With `source`, the JSON that the tree was decoded from, takes ownership of the tree. Raises what `create` raises,
+    NotFound, and Conflict if the resourceVersion of the tree is not the stored one.
     """
     options = WriteOptions() if options is None else options
     key = served.key(namespace, name)
@@ -127,14 +129,14 @@ async def update(
         if options.authorizer is not None:
             options.authorizer.check_create(name)
         return await create(state, served, namespace, tree, options)
-    body = encode_tree(tree)
+    body = encode_tree(tree) if source is None else source
+    unused = [] if source is None else [tree]  # for the first attempt
 
     def replace(old: Tree, item: Item) -> strategy.PreparedUpdate:
-        new = cast("Tree", msgspec.json.decode(body))
+        new = unused.pop() if unused else decode_tree(body)
         if options.is_large:
             _may_leave_loop(state, served, new)
-        _check_version(served, name, new, item)
-        _check_uid(served, name, new, old)
+        _check_preconditions(served, name, new, old, item)
         return strategy.prepare_update(state, served, old, new, options)
 
     return await guaranteed_update(state, served, namespace, name, replace, options=options)
@@ -242,7 +244,8 @@ async def mutate(
             await conversion_webhook.convert_items(served, [item])
         old = served_tree(served, item)
         new = change(served_tree(served, item))
-        if new is None or (same_object(old, new) and not can_be_removed(served, new)):
+        is_same = new is not None and same_object(old, new) and managed_fields(old) == managed_fields(new)
+        if new is None or (is_same and not can_be_removed(served, new)):
             return old
         try:
             written = await commit.write(state, served, key, new, item=item, old=old)
@@ -347,25 +350,23 @@ def _raise_if_exists(served: ServedResource, name: str, current: Item | None) ->
         raise status_errors.already_exists(served, name, deleting=is_deleting(msgspec.json.decode(current.value)))
 
 
-def _check_version(served: ServedResource, name: str, tree: Tree, item: Item) -> None:
-    version = _metadata_text(tree, "resourceVersion")
+def _check_preconditions(served: ServedResource, name: str, tree: Tree, old: Tree, item: Item) -> None:
+    """Raises Conflict unless the object has the resourceVersion and the uid in the tree, where it has them."""
+    version, uid = _metadata_text(tree, "resourceVersion"), _metadata_text(tree, "uid")
     if version in ("", "0"):
         if not served.rules.unconditional_update:
             cause = field_errors.invalid("metadata.resourceVersion", version or 0, "must be specified for an update")
             raise status_errors.invalid(served, name, [cause], kind=served.plural)
     elif version != str(item.revision):
         raise status_errors.stale(served, name)
-
-
-def _check_uid(served: ServedResource, name: str, tree: Tree, old: Tree) -> None:
-    given, found = _metadata_text(tree, "uid"), old["metadata"].get("uid")
-    if given and given != found:
+    found = old["metadata"].get("uid")
+    if uid and uid != found:
         raise status_errors.conflict(
-            served, name, f"Precondition failed: UID in precondition: {given}, UID in object meta: {found}"
+            served, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
         )
 
 
 def _metadata_text(tree: Tree, name: str) -> str:
     metadata: Any = tree.get("metadata")
-    value = cast("Tree", metadata).get(name) if isinstance(metadata, dict) else None
-    return value if isinstance(value, str) else ""
+    value: Any = metadata.get(name) if metadata.__class__ is dict else None
+    return value if value.__class__ is str else ""

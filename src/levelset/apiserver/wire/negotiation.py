@@ -67,6 +67,8 @@ class DecodedBody(msgspec.Struct, frozen=True):
 
     tree: Tree
     duplicates: tuple[str, ...] = ()
+    source: bytes | None = None
+    """The body itself, if it is JSON."""
 
 
 def negotiate(accept: str | None, purpose: Purpose) -> ResponseFormat:
@@ -145,7 +147,7 @@ def read_object(request: Request, *, custom: bool = False) -> DecodedBody:
             tree = decode_tree(data)
         except BadObject as error:
             raise _unreadable(error) from error
-        return DecodedBody(tree if tree.__class__ is dict else _object(tree), find_duplicates(data, tree))
+        return DecodedBody(tree if tree.__class__ is dict else _object(tree), find_duplicates(data, tree), data)
     if media == YAML:
         return DecodedBody(_object(read_text(request.body, media)))
     if media == PROTOBUF and not custom:
