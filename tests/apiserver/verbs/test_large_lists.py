@@ -47,7 +47,7 @@ async def longest_hold(work: Any) -> tuple[float, Any]:
     return max(held), result
 
 
-async def test_a_large_list_has_all_objects_and_is_compressed_for_those_who_accept_it() -> None:
+async def test_a_large_list_has_all_objects_and_is_compressed_for_clients_that_accept_it() -> None:
     async with open_server(filled()) as api:
         response = await api.send("GET", CONFIGMAPS)
         assert not isinstance(response.body, bytes)
