@@ -209,9 +209,8 @@ def _arguments(options: Mapping[str, object]) -> list[str]:
 
 async def _serve(given: _Options, began: float) -> None:
     from levelset.apiserver.kubeconfig_file import ConnectionInfo, write_kubeconfig  # noqa: PLC0415  # as above
-    from levelset.apiserver.registry.service_addresses import parse_service_address  # noqa: PLC0415
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
-    from levelset.apiserver.wire.webhook_client import WebhookClient  # noqa: PLC0415
+    from levelset.apiserver.wire.webhook_client import WebhookClient, parse_service_address  # noqa: PLC0415
 
     place, reach, kubeconfig = given.place, given.reach, given.kubeconfig
     services = dict(map(parse_service_address, given.webhook_services))

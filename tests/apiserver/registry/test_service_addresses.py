@@ -5,7 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from levelset.apiserver.registry.service_addresses import ServiceAddresses, parse_service_address
+from levelset.apiserver.registry.service_addresses import ServiceAddresses
+from levelset.apiserver.wire.webhook_client import parse_service_address
 from levelset.errors import ConfigError, Unreachable
 from tests.apiserver.support.in_process_server import CONFIGMAPS, InProcessServer, configmap, open_server
 from tests.apiserver.support.remote_webhook import Webhook, configuration, hook, open_webhook

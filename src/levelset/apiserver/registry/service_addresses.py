@@ -11,24 +11,14 @@ from typing import Any
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.resources.server_state import ServerState
-from levelset.errors import ConfigError, Unreachable
+from levelset.errors import Unreachable
 from levelset.objects import decode_tree
 
-__all__ = ["ServiceAddresses", "parse_service_address"]
+__all__ = ["ServiceAddresses"]
 
 _SERVICE_NAME = "kubernetes.io/service-name"
 
 Address = tuple[str, int]
-
-
-def parse_service_address(text: str) -> tuple[str, Address]:
-    """Reads `NAMESPACE/NAME[:PORT]=HOST:PORT`; raises ConfigError."""
-    service, equals, target = text.partition("=")
-    namespace, slash, name = service.partition("/")
-    host, colon, port = target.rpartition(":")
-    if not (namespace and slash and name and equals and host and colon and port.isdigit() and 0 < int(port) < 65536):
-        raise ConfigError(f"{text!r} is no address of a Service: write NAMESPACE/NAME=HOST:PORT, or .../NAME:PORT=...")
-    return service, (host.strip("[]"), int(port))
 
 
 class ServiceAddresses:

@@ -18,10 +18,10 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
-from levelset.errors import TimedOut, Unreachable
+from levelset.errors import ConfigError, TimedOut, Unreachable
 from levelset.http import Destination, OutboundClient
 
-__all__ = ["ServiceResolver", "WebhookClient", "WebhookReach"]
+__all__ = ["ServiceResolver", "WebhookClient", "WebhookReach", "parse_service_address"]
 
 WebhookReach = Literal["any", "loopback", "none"]
 """The addresses that webhooks may have: any but link-local and multicast, only loopback, or none."""
@@ -34,6 +34,16 @@ log = logging.getLogger(__name__)
 _MAX_RESPONSE_BYTES: Final = 16 * 1024 * 1024
 _OK: Final = 200
 _SAFE_PATH_CHARACTERS: Final = "/%~!$&'()*+,;=:@"
+
+
+def parse_service_address(text: str) -> tuple[str, tuple[str, int]]:
+    """Reads `NAMESPACE/NAME[:PORT]=HOST:PORT`; raises ConfigError."""
+    service, equals, target = text.partition("=")
+    namespace, slash, name = service.partition("/")
+    host, colon, port = target.rpartition(":")
+    if not (namespace and slash and name and equals and host and colon and port.isdigit() and 0 < int(port) < 65536):
+        raise ConfigError(f"{text!r} is no address of a Service: write NAMESPACE/NAME=HOST:PORT, or .../NAME:PORT=...")
+    return service, (host.strip("[]"), int(port))
 
 
 class WebhookClient:
