@@ -2,7 +2,7 @@ import base64
 
 import pytest
 
-from levelset.apiserver.registry.builtin.config_maps_and_secrets import MAX_DATA_BYTES
+from levelset.apiserver.registry.builtin.rules.config_rules import MAX_DATA as MAX_DATA_BYTES
 from tests.apiserver.support.kinds_harness import KindsHarness, load_data
 
 CONFIGMAPS, SECRETS = ("", "v1", "configmaps"), ("", "v1", "secrets")

@@ -64,7 +64,7 @@ def test_the_cpu_target_of_a_v1_autoscaler_is_a_metric_in_v2() -> None:
 
 async def test_an_autoscaler_is_one_object_in_two_versions() -> None:
     kinds = await KindsHarness.make()
-    spec = {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "x"}}
+    spec = {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}
     await kinds.create(SCALER, {"spec": dict(spec)})
     found = await kinds.get(OLD_SCALER)
     assert found is not None
@@ -78,7 +78,7 @@ async def test_v2_fields_survive_an_update_in_v1() -> None:
         "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 5}},
     }
     behavior = {"scaleDown": {"stabilizationWindowSeconds": 60}}
-    spec = {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "x"}}
+    spec = {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}
     await kinds.create(SCALER, {"spec": {**spec, "metrics": [memory], "behavior": behavior}})
     older = await kinds.get(OLD_SCALER)
     assert older is not None

@@ -9,7 +9,7 @@ from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
     ("kind", "tree", "expected"),
     [
         (("storage.k8s.io", "StorageClass"), {}, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}),
-        (("scheduling.k8s.io", "PriorityClass"), {}, {"preemptionPolicy": "PreemptLowerPriority"}),
+        (("scheduling.k8s.io", "PriorityClass"), {}, {"preemptionPolicy": "PreemptLowerPriority", "value": 0}),
         (
             ("", "PersistentVolume"),
             {"spec": {}},

@@ -41,6 +41,7 @@ async def test_ports_are_required_in_range_and_uniquely_named() -> None:
     ports = [{"port": 0, "name": "a"}, {"port": 1, "name": "a"}, {"port": 2}]
     assert await kinds.refused(SERVICES, service(ports=ports)) == {
         "spec.ports[0].port": "FieldValueInvalid",
+        "spec.ports[0].targetPort": "FieldValueInvalid",
         "spec.ports[1].name": "FieldValueDuplicate",
         "spec.ports[2].name": "FieldValueRequired",
     }

@@ -61,14 +61,15 @@ async def test_the_role_of_a_binding_is_immutable() -> None:
     assert await kinds.refused_update(BINDINGS, made) == {"roleRef": "FieldValueInvalid"}
 
 
-async def test_the_spec_of_a_volume_claim_is_immutable_but_for_its_resources() -> None:
+async def test_the_spec_of_a_volume_claim_that_is_not_bound_is_immutable() -> None:
     kinds = await KindsHarness.make()
     path = ("", "v1", "persistentvolumeclaims")
     resources = {"requests": {"storage": "1Gi"}}
     made = await kinds.create(path, {"spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}})
     assert made["status"] == {"phase": "Pending"}
     made["spec"]["resources"] = {"requests": {"storage": "2Gi"}}
-    made = await kinds.update(path, made)
+    assert await kinds.refused_update(path, made) == {"spec": "FieldValueForbidden"}  # the claim is not bound
+    made["spec"]["resources"] = resources
     made["spec"]["accessModes"] = ["ReadWriteMany"]
     assert await kinds.refused_update(path, made) == {"spec": "FieldValueForbidden"}
 

@@ -1,8 +1,10 @@
 """Defaults of the built-in kinds: the fields that the server fills in when a client leaves them out."""
 
+import base64
 from collections.abc import Callable, Mapping
 
-from levelset.apiserver.registry.builtin import config_maps_and_secrets, events_and_leases, namespaces, pods, workloads
+from levelset.apiserver.registry.builtin import events_and_leases, namespaces, pods, workloads
+from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 
@@ -23,7 +25,47 @@ def _set_volume_defaults(tree: Object) -> None:
 
 
 def _set_claim_defaults(tree: Object) -> None:
-    tree.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+    spec = tree.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    _set_canonical_resources(spec.setdefault("resources", {}))
+
+
+def _set_canonical_resources(resources: Object) -> None:
+    set_canonical_list(resources.get("requests"))
+    set_canonical_list(resources.get("limits"))
+
+
+def _set_quota_defaults(tree: Object) -> None:
+    set_canonical_list(tree.setdefault("spec", {}).get("hard"))
+
+
+def _set_limit_range_defaults(tree: Object) -> None:
+    for limit in list_member(tree.setdefault("spec", {}), "limits"):
+        for name in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
+            set_canonical_list(limit.get(name))
+        if limit.get("type") == "Container":
+            default, request = dict(map_member(limit, "default")), dict(map_member(limit, "defaultRequest"))
+            default = {**map_member(limit, "max"), **default}
+            request = {**map_member(limit, "min"), **default, **request}
+            for name, value in (("default", default), ("defaultRequest", request)):
+                if value:
+                    limit[name] = value
+
+
+def _set_runtime_class_defaults(tree: Object) -> None:
+    set_canonical_list(map_member(map_member(tree, "overhead"), "podFixed"))
+
+
+def _set_ingress_class_defaults(tree: Object) -> None:
+    parameters = tree.setdefault("spec", {}).get("parameters")
+    if parameters is not None:
+        parameters.setdefault("scope", "Cluster")
+
+
+def _set_endpoints_defaults(tree: Object) -> None:
+    for subset in list_member(tree, "subsets"):
+        for port in list_member(subset, "ports"):
+            port["protocol"] = port.get("protocol") or "TCP"
 
 
 def _set_storage_class_defaults(tree: Object) -> None:
@@ -33,6 +75,7 @@ def _set_storage_class_defaults(tree: Object) -> None:
 
 def _set_priority_class_defaults(tree: Object) -> None:
     tree.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    tree.setdefault("value", 0)
 
 
 def _set_network_policy_defaults(tree: Object) -> None:
@@ -51,6 +94,25 @@ def _set_autoscaler_defaults(tree: Object) -> None:
     if tree.get("apiVersion") == "autoscaling/v2" and not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    for metric in list_member(spec, "metrics"):
+        for name in metric:
+            target = map_member(map_member(metric, name), "target")
+            set_canonical(target, "value")
+            set_canonical(target, "averageValue")
+    if spec.get("behavior") is not None:
+        _set_behavior_defaults(spec["behavior"])
+
+
+def _set_behavior_defaults(behavior: Object) -> None:
+    percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
+    pods = {"type": "Pods", "value": 4, "periodSeconds": 15}
+    defaults: Object = {
+        "scaleUp": {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [pods, percent]},
+        "scaleDown": {"selectPolicy": "Max", "policies": [percent]},
+    }
+    for name, rules in defaults.items():
+        given = {one: value for one, value in map_member(behavior, name).items() if value is not None}
+        behavior[name] = {**rules, **given}
 
 
 def _set_binding_defaults(tree: Object) -> None:
@@ -103,26 +165,40 @@ def _set_match_defaults(match: Object) -> None:
         rule.setdefault("scope", "*")
 
 
+def _set_secret_defaults(tree: Object) -> None:
+    """Sets the type of a Secret, and converts `stringData` to `data`."""
+    texts = tree.pop("stringData", None)
+    if texts:
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+        tree["data"] = {**map_member(tree, "data"), **encoded}
+    tree["type"] = tree.get("type") or "Opaque"
+
+
 def _set_flow_schema_defaults(tree: Object) -> None:
     spec = tree.setdefault("spec", {})
     spec["matchingPrecedence"] = spec.get("matchingPrecedence") or 1000
 
 
 def _set_endpoint_slice_defaults(tree: Object) -> None:
+    for endpoint in list_member(tree, "endpoints"):
+        endpoint.setdefault("conditions", {})
     for port in list_member(tree, "ports"):
         port.setdefault("name", "")
         port.setdefault("protocol", "TCP")
 
 
 DEFAULTERS: Mapping[tuple[str, str], Callable[[Object], None]] = {
+    ("", "Endpoints"): _set_endpoints_defaults,
     ("", "Event"): events_and_leases.set_core_event_defaults,
+    ("", "LimitRange"): _set_limit_range_defaults,
     ("", "Namespace"): namespaces.set_namespace_defaults,
     ("", "PersistentVolume"): _set_volume_defaults,
     ("", "PersistentVolumeClaim"): _set_claim_defaults,
     ("", "Pod"): pods.set_pod_defaults,
     ("", "PodTemplate"): _set_template_defaults,
     ("", "ReplicationController"): workloads.set_replication_controller_defaults,
-    ("", "Secret"): config_maps_and_secrets.set_secret_defaults,
+    ("", "ResourceQuota"): _set_quota_defaults,
+    ("", "Secret"): _set_secret_defaults,
     (ADMISSION, "MutatingAdmissionPolicy"): _set_policy_defaults,
     (ADMISSION, "MutatingAdmissionPolicyBinding"): _set_policy_binding_defaults,
     (ADMISSION, "MutatingWebhookConfiguration"): _set_mutating_webhooks_defaults,
@@ -140,7 +216,9 @@ DEFAULTERS: Mapping[tuple[str, str], Callable[[Object], None]] = {
     ("discovery.k8s.io", "EndpointSlice"): _set_endpoint_slice_defaults,
     ("events.k8s.io", "Event"): events_and_leases.set_events_v1_defaults,
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _set_flow_schema_defaults,
+    ("networking.k8s.io", "IngressClass"): _set_ingress_class_defaults,
     ("networking.k8s.io", "NetworkPolicy"): _set_network_policy_defaults,
+    ("node.k8s.io", "RuntimeClass"): _set_runtime_class_defaults,
     (RBAC, "ClusterRoleBinding"): _set_binding_defaults,
     (RBAC, "RoleBinding"): _set_binding_defaults,
     ("scheduling.k8s.io", "PriorityClass"): _set_priority_class_defaults,

@@ -52,6 +52,14 @@ STATUS: Final[dict[tuple[str, str], Object]] = {
     (APPS, "StatefulSet"): {"replicas": 0, "availableReplicas": 0},
     ("batch", "CronJob"): {},
     ("batch", "Job"): {},
+    ("", "ResourceQuota"): {},
+    ("networking.k8s.io", "Ingress"): {"loadBalancer": {}},
+    ("policy", "PodDisruptionBudget"): {
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "disruptionsAllowed": 0,
+        "expectedPods": 0,
+    },
 }
 # The times of a condition, which are null until they are set.
 CONDITION_TIMES: Final[dict[tuple[str, str], tuple[str, ...]]] = {

@@ -1,6 +1,6 @@
 """Services: defaults, validation, and the allocation of their ClusterIPs and node ports."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from levelset.apiserver.registry.builtin.cluster_ip_allocator import (
     ClusterIpAllocator,
 )
 from levelset.apiserver.registry.builtin.node_port_allocator import NodePortAllocator
-from levelset.apiserver.registry.builtin.strategies import builtin_rules
+from levelset.apiserver.registry.builtin.strategies import builtin_rules, kind_rules
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, Rules, ServedResource
@@ -19,8 +19,6 @@ from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 
 __all__ = ["DEFAULT_SERVICE_CIDR", "ServiceStrategy", "set_service_defaults"]
-
-TYPES = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
 
 
 class ServiceStrategy:
@@ -92,6 +90,7 @@ class ServiceStrategy:
         spec, former = new["spec"], map_member(old, "spec")
         self._node_ports.inherit(spec, former)
         self._node_ports.allocate(spec)
+        _clear_former_type(spec, former)
         if spec["type"] == "ExternalName":
             return
         # A client that sends the Service without its address means to keep it.
@@ -103,17 +102,31 @@ class ServiceStrategy:
 
     def _validate(self, new: Object, old: Object | None) -> list[Cause]:
         spec = map_member(new, "spec")
-        causes = [*_check_ports(spec)]
-        if spec.get("type") not in TYPES:
-            causes.append(field_errors.not_supported("spec.type", spec.get("type"), TYPES))
+        causes = kind_rules("", "Service").validate(new, old)
+        if causes:
+            return causes
         causes += self._node_ports.check(spec, map_member(old, "spec"), _owner(new))
         former = map_member(old, "spec").get("clusterIP")
         address = spec.get("clusterIP")
         if former and address != former and spec["type"] != "ExternalName":
-            causes.append(field_errors.invalid("spec.clusterIPs[0]", address, "may not change once set"))
+            causes.append(field_errors.invalid("spec.clusterIPs[0]", spec.get("clusterIPs"), "may not change once set"))
         elif address and address not in (HEADLESS, former):
             causes += self._cluster_ips.check(address, _owner(new))
         return causes
+
+
+def _clear_former_type(spec: Object, former: Object) -> None:
+    """Removes what belonged to the former type, and a client has sent back unchanged."""
+    kind, names = spec["type"], list[str]()
+    if kind == "ExternalName":
+        names += ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]
+    if kind not in ("NodePort", "LoadBalancer") and not spec.get("externalIPs"):
+        names.append("externalTrafficPolicy")
+    if kind != "LoadBalancer":
+        names += ["allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort"]
+    for name in names:
+        if name in spec and spec[name] == former.get(name):
+            del spec[name]
 
 
 def set_service_defaults(tree: Object) -> None:
@@ -121,6 +134,8 @@ def set_service_defaults(tree: Object) -> None:
     spec = tree.setdefault("spec", {})
     spec["type"] = spec.get("type") or "ClusterIP"
     spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
     if spec["sessionAffinity"] == "ClientIP":
         client = spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {})
         client.setdefault("timeoutSeconds", 10800)
@@ -130,7 +145,7 @@ def set_service_defaults(tree: Object) -> None:
             port["targetPort"] = port.get("port")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
-    if spec["type"] in ("NodePort", "LoadBalancer"):
+    if spec["type"] in ("NodePort", "LoadBalancer") or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
@@ -142,25 +157,15 @@ def _fill_ip_fields(spec: Object) -> None:
     if not address:
         return
     spec["clusterIPs"] = [address]
+    if (
+        address == HEADLESS
+        and not spec.get("selector")
+        and not spec.get("ipFamilies")
+        and not spec.get("ipFamilyPolicy")
+    ):
+        spec["ipFamilies"], spec["ipFamilyPolicy"] = ["IPv4", "IPv6"], "RequireDualStack"
     spec.setdefault("ipFamilies", ["IPv6" if ":" in address else "IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-
-
-def _check_ports(spec: Object) -> Iterator[Cause]:
-    ports = list_member(spec, "ports")
-    if not ports and spec.get("type") != "ExternalName" and spec.get("clusterIP") != HEADLESS:
-        yield field_errors.required("spec.ports")
-    names: set[str] = set()
-    for index, port in enumerate(ports):
-        path = f"spec.ports[{index}]"
-        if not 1 <= (port.get("port") or 0) <= 65535:
-            yield field_errors.invalid(f"{path}.port", port.get("port"), "must be between 1 and 65535, inclusive")
-        name = port.get("name") or ""
-        if len(ports) > 1 and not name:
-            yield field_errors.required(f"{path}.name")
-        if name and name in names:
-            yield field_errors.duplicate(f"{path}.name", name)
-        names.add(name)
 
 
 def _owner(tree: Object) -> str:

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from levelset.apiserver.registry.builtin import (
     admission_policies,
-    config_maps_and_secrets,
     events_and_leases,
     namespaces,
     normal_forms,
@@ -20,7 +19,7 @@ from levelset.apiserver.registry.builtin import (
 )
 from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
 from levelset.apiserver.registry.builtin.pods import prepare_pod_create, prepare_pod_status, prepare_pod_update
-from levelset.apiserver.registry.metadata import check_dns1035_label, check_path_segment
+from levelset.apiserver.registry.metadata import check_path_segment
 from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.served_resource import Object, Rules
 from levelset.apiserver.schema import field_errors
@@ -78,9 +77,16 @@ CREATE_ON_UPDATE = frozenset(
 )
 # The module and the name of the rule table of a kind, imported when the first object of the kind is validated.
 RULE_TABLES: dict[tuple[str, str], str] = {
+    ("", "ConfigMap"): "config_rules.CONFIG_MAP",
+    ("", "Endpoints"): "networking_rules.ENDPOINTS",
+    ("", "LimitRange"): "config_rules.LIMIT_RANGE",
+    ("", "PersistentVolumeClaim"): "config_rules.CLAIM",
     ("", "Pod"): "pod_rules.POD",
     ("", "PodTemplate"): "pod_rules.POD_TEMPLATE",
     ("", "ReplicationController"): "workload_rules.REPLICATION_CONTROLLER",
+    ("", "ResourceQuota"): "config_rules.RESOURCE_QUOTA",
+    ("", "Secret"): "config_rules.SECRET",
+    ("", "Service"): "service_rules.SERVICE",
     (APPS, "ControllerRevision"): "workload_rules.CONTROLLER_REVISION",
     (APPS, "DaemonSet"): "workload_rules.DAEMON_SET",
     (APPS, "Deployment"): "workload_rules.DEPLOYMENT",
@@ -88,15 +94,19 @@ RULE_TABLES: dict[tuple[str, str], str] = {
     (APPS, "StatefulSet"): "workload_rules.STATEFUL_SET",
     (BATCH, "CronJob"): "job_rules.CRON_JOB",
     (BATCH, "Job"): "job_rules.JOB",
+    ("autoscaling", "HorizontalPodAutoscaler"): "scaling_rules.AUTOSCALER",
+    ("discovery.k8s.io", "EndpointSlice"): "networking_rules.ENDPOINT_SLICE",
+    (NETWORK, "Ingress"): "networking_rules.INGRESS",
+    (NETWORK, "IngressClass"): "networking_rules.INGRESS_CLASS",
+    (NETWORK, "NetworkPolicy"): "networking_rules.NETWORK_POLICY",
+    ("node.k8s.io", "RuntimeClass"): "config_rules.RUNTIME_CLASS",
+    ("policy", "PodDisruptionBudget"): "scaling_rules.BUDGET",
+    ("scheduling.k8s.io", "PriorityClass"): "config_rules.PRIORITY_CLASS",
+    ("storage.k8s.io", "StorageClass"): "config_rules.STORAGE_CLASS",
 }
 # Dotted paths of the fields that cannot change after creation.
 IMMUTABLE_FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "PersistentVolume"): ("spec.csi", "spec.hostPath", "spec.nfs", "spec.volumeMode"),
-    ("scheduling.k8s.io", "PriorityClass"): ("value", "preemptionPolicy"),
-    ("storage.k8s.io", "StorageClass"): ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
-    ("discovery.k8s.io", "EndpointSlice"): ("addressType",),
-    (NETWORK, "IngressClass"): ("spec.controller",),
-    ("node.k8s.io", "RuntimeClass"): ("handler",),
 }
 
 
@@ -190,18 +200,6 @@ def _with_table(rules: Rules, key: tuple[str, str]) -> Rules:
     return replace(rules, validate=validate, validate_status=validate_status, complete=True)
 
 
-def _check_volume_claim(new: Object, old: Object | None) -> list[Cause]:
-    if old is None or _immutable_claim_fields(new) == _immutable_claim_fields(old):
-        return []
-    detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName"
-    return [field_errors.forbidden("spec", detail)]
-
-
-def _immutable_claim_fields(tree: Object) -> Object:
-    mutable = ("resources", "volumeAttributesClassName", "volumeName")
-    return {name: value for name, value in map_member(tree, "spec").items() if name not in mutable}
-
-
 class _ImmutableFields(msgspec.Struct, frozen=True):
     """Rejects an update that changes one of these fields."""
 
@@ -236,15 +234,24 @@ def _prepare_volume_create(tree: Object) -> None:
     tree["status"] = {"phase": "Pending"}
 
 
+def _prepare_quota_status(new: Object, _old: Object) -> None:
+    for name in ("hard", "used"):
+        normal_forms.set_canonical_list(map_member(new, "status").get(name))
+
+
+def _prepare_autoscaler_create(tree: Object) -> None:
+    is_v2 = tree.get("apiVersion") == "autoscaling/v2"
+    tree["status"] = (
+        {"currentMetrics": None, "desiredReplicas": 0} if is_v2 else {"currentReplicas": 0, "desiredReplicas": 0}
+    )
+
+
 def _prepare_csr_update(new: Object, old: Object) -> None:
     new["spec"] = map_member(old, "spec")
 
 
 CHECKS: dict[tuple[str, str], Check] = {
-    ("", "ConfigMap"): config_maps_and_secrets.check_config_map,
     ("", "Event"): events_and_leases.check_core_event,
-    ("", "PersistentVolumeClaim"): _check_volume_claim,
-    ("", "Secret"): config_maps_and_secrets.check_secret,
     (ADMISSION, "MutatingAdmissionPolicy"): admission_policies.check_mutating_policy,
     (ADMISSION, "MutatingAdmissionPolicyBinding"): admission_policies.check_mutating_binding,
     (ADMISSION, "MutatingWebhookConfiguration"): webhook_configurations.check_webhook_configuration,
@@ -265,8 +272,10 @@ PREPARE_CREATE: dict[tuple[str, str], Defaulter] = {
     ("", "Pod"): prepare_pod_create,
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_create,
     (BATCH, "Job"): workloads.prepare_job_create,
+    ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_create,
 }
 PREPARE_STATUS: dict[tuple[str, str], Callable[[Object, Object], None]] = {
+    ("", "ResourceQuota"): _prepare_quota_status,
     ("", "Pod"): prepare_pod_status,
 }
 PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
@@ -293,7 +302,7 @@ def _checks() -> Any:
 NAME_CHECKS: dict[tuple[str, str], Callable[[str], list[str]]] = {
     ("", "Namespace"): _check_label,
     (APPS, "StatefulSet"): _check_label,
-    ("", "Service"): check_dns1035_label,
+    ("", "Service"): _check_label,
     ("apiregistration.k8s.io", "APIService"): check_path_segment,
     **{(RBAC, kind): check_path_segment for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")},
 }

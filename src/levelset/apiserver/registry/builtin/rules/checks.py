@@ -33,6 +33,7 @@ __all__ = [
     "file_mode",
     "int_or_percent",
     "ip_address",
+    "is_config_key",
     "is_ip",
     "is_percent",
     "label_key",
@@ -236,6 +237,7 @@ label_key: Final = fails(label_key_problems)
 label_value: Final = fails(label_value_problems)
 port_name: Final = fails(port_name_problems)
 config_key: Final = fails(config_key_problems)
+is_config_key: Final = _quick(r"(?!\.$|\.\.)[-._a-zA-Z0-9]+", 253)
 env_name: Final = fails(_env_name_problems)
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "APP_ARMOR",
     "SECCOMP",
     "WINDOWS_OPTIONS",
+    "check_container_resource_name",
     "check_containers",
     "check_ephemeral_containers",
     "check_image",
@@ -277,7 +278,8 @@ def check_resource_name(name: str, at: str, out: list[Cause]) -> bool:
     return True
 
 
-def _container_resource_name(name: str, at: str, out: list[Cause]) -> None:
+def check_container_resource_name(name: str, at: str, out: list[Cause]) -> None:
+    """Checks the name of a resource of a container."""
     check_resource_name(name, at, out)
     if "/" not in name:
         if name not in CONTAINER_RESOURCES and not name.startswith("hugepages-"):
@@ -301,11 +303,11 @@ def check_quantity(name: str, value: Any, at: str, out: list[Cause]) -> Quantity
     return amount
 
 
-def check_resource_list(value: Any, at: str, out: list[Cause], check_name: Any = _container_resource_name) -> None:
+def check_resource_list(value: Any, at: str, out: list[Cause], check_name: Any = check_container_resource_name) -> None:
     """Checks the names and amounts of a list of resources."""
     for name in sorted(value):
         where = f"{at}[{name}]"
-        if name in CONTAINER_RESOURCES and check_name is _container_resource_name:
+        if name in CONTAINER_RESOURCES and check_name is check_container_resource_name:
             if quantity(value[name]).nanos < 0:
                 check_quantity(name, value[name], where, out)
             continue
@@ -319,7 +321,9 @@ def check_resource_list(value: Any, at: str, out: list[Cause], check_name: Any =
                 )
 
 
-def _resources(value: Any, at: str, out: list[Cause], pod: Any, check_name: Any = _container_resource_name) -> None:
+def _resources(
+    value: Any, at: str, out: list[Cause], pod: Any, check_name: Any = check_container_resource_name
+) -> None:
     if not value:
         return
     limits, requests = map_member(value, "limits"), map_member(value, "requests")

@@ -1,0 +1,360 @@
+"""The rules of ConfigMaps, Secrets, LimitRanges, ResourceQuotas, PriorityClasses, RuntimeClasses and storage."""
+
+import base64
+from typing import Any, Final
+
+import msgspec
+
+from levelset.apiserver.registry.builtin.rules.checks import (
+    config_key_problems,
+    dns_label,
+    is_config_key,
+    one_of,
+    quantity,
+)
+from levelset.apiserver.registry.builtin.rules.pod_containers import (
+    check_container_resource_name,
+    check_quantity,
+    check_resource_list,
+    check_resource_name,
+    is_overcommit_allowed,
+)
+from levelset.apiserver.registry.builtin.rules.pod_volumes import CLAIM_SPEC
+from levelset.apiserver.registry.builtin.rules.rule_tables import (
+    KindRules,
+    Required,
+    Table,
+    equal,
+    immutable,
+    on_create,
+    required,
+)
+from levelset.apiserver.resources.json_members import list_member, map_member
+from levelset.apiserver.schema import field_errors
+from levelset.errors import Cause
+
+__all__ = [
+    "CLAIM",
+    "CONFIG_MAP",
+    "LIMIT_RANGE",
+    "PRIORITY_CLASS",
+    "RESOURCE_QUOTA",
+    "RUNTIME_CLASS",
+    "SECRET",
+    "STORAGE_CLASS",
+]
+
+LIMIT_TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
+BOUNDS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+
+
+def _limits(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    seen: set[str] = set()
+    for index, limit in enumerate(list_member(spec, "limits")):
+        where, kind = f"{at}.limits[{index}]", limit.get("type") or ""
+        if "/" not in kind and kind not in LIMIT_TYPES:
+            detail = "must be a standard limit type or fully qualified"
+            out.append(field_errors.invalid(f"{where}.type", kind, detail))
+        if kind in seen:
+            out.append(field_errors.duplicate(f"{where}.type", kind))
+        seen.add(kind)
+        _limit(limit, where, out, kind)
+
+
+def _limit(limit: Any, at: str, out: list[Cause], kind: str) -> None:
+    check_name: Any = check_container_resource_name if kind == "Container" else check_resource_name
+    for name in BOUNDS:
+        if kind == "Pod" and name in ("default", "defaultRequest"):
+            if limit.get(name):
+                out.append(field_errors.forbidden(f"{at}.{name}", "may not be specified when `type` is 'Pod'"))
+            continue
+        sized = "storage" in map_member(limit, "min") or "storage" in map_member(limit, "max")
+        if name == "maxLimitRequestRatio" and kind == "PersistentVolumeClaim" and not sized:
+            detail = "either minimum or maximum storage value is required, but neither was provided"
+            out.append(field_errors.required(f"{at}.limits", detail))
+        for key in sorted(map_member(limit, name)):
+            check_name(key, f"{at}.{name}[{key}]", out)
+    keys = sorted({key for name in BOUNDS for key in map_member(limit, name)})
+    for key in keys:
+        _compare_bounds({name: map_member(limit, name).get(key) for name in BOUNDS}, key, at, out)
+
+
+def _compare_bounds(given: Any, key: str, at: str, out: list[Cause]) -> None:
+    known = {name: quantity(value) for name, value in given.items() if value is not None}
+    pairs = (
+        ("min", "max", "min", "min value {} is greater than max value {}"),
+        ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
+        ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}"),
+        (
+            "defaultRequest",
+            "default",
+            "defaultRequest",
+            "default request value {} is greater than default limit value {}",
+        ),
+        ("min", "default", "default", "min value {} is greater than default value {}"),
+        ("default", "max", "default", "default value {} is greater than max value {}"),
+    )
+    for low, high, named, text in pairs:
+        if low in known and high in known and known[low] > known[high]:
+            shown = known[named] if named != "default" else known["max" if high == "max" else "min"]
+            out.append(field_errors.invalid(f"{at}.{named}[{key}]", str(shown), text.format(known[low], known[high])))
+    ratio = known.get("maxLimitRequestRatio")
+    if ratio is not None and ratio.nanos < 10**9:
+        out.append(
+            field_errors.invalid(f"{at}.maxLimitRequestRatio[{key}]", str(ratio), f"ratio {ratio} is less than 1")
+        )
+    if ratio is not None and known.get("min") and "max" in known:
+        most = known["max"].nanos / known["min"].nanos
+        if ratio.nanos / 10**9 > most:
+            detail = f"ratio {ratio} is greater than max/min = {most:f}"
+            out.append(field_errors.invalid(f"{at}.maxLimitRequestRatio[{key}]", str(ratio), detail))
+    if (
+        not is_overcommit_allowed(key)
+        and "default" in known
+        and known["default"] != known.get("defaultRequest", known["default"])
+    ):
+        detail = (
+            f"default value {known['default']} must equal to defaultRequest value {known['defaultRequest']} in {key}"
+        )
+        out.append(field_errors.invalid(f"{at}.defaultRequest[{key}]", str(known["defaultRequest"]), detail))
+
+
+LIMIT_RANGE: Final = KindRules(rules=Table(("spec", Table(("", _limits))), root=True))
+POD_RESOURCES: Final = frozenset(
+    ("pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory")
+)
+QUOTA_RESOURCES: Final = frozenset(
+    (
+        *("cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage"),
+        *("requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage", "pods"),
+        *("resourcequotas", "services", "replicationcontrollers", "secrets", "persistentvolumeclaims", "configmaps"),
+        *("services.nodeports", "services.loadbalancers"),
+    )
+)
+SCOPES: Final = {
+    "Terminating": POD_RESOURCES,
+    "NotTerminating": POD_RESOURCES,
+    "BestEffort": frozenset(("pods",)),
+    "NotBestEffort": POD_RESOURCES,
+    "PriorityClass": POD_RESOURCES,
+    "CrossNamespacePodAffinity": POD_RESOURCES,
+    "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
+}
+
+
+def _hard(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    for name in sorted(value):
+        where = f"{at}[{name}]"
+        check_resource_name(name, where, out)
+        if (
+            "/" not in name
+            and name not in QUOTA_RESOURCES
+            and not name.startswith(("hugepages-", "requests.hugepages-"))
+        ):
+            out.append(field_errors.invalid(where, name, "must be a standard resource for quota"))
+        check_quantity(name, value[name], where, out)
+
+
+def _scopes(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    scopes, hard = list_member(spec, "scopes"), sorted(map_member(spec, "hard"))
+    for scope in scopes:
+        if scope not in SCOPES:
+            out.append(field_errors.invalid(f"{at}.scopes", scopes, "unsupported scope"))
+        for name in hard:
+            if name in QUOTA_RESOURCES and scope in SCOPES and name not in SCOPES[scope]:
+                out.append(field_errors.invalid(f"{at}.scopes", scopes, "unsupported scope applied to resource"))
+    for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
+        if set(pair) <= set(scopes):
+            out.append(field_errors.invalid(f"{at}.scopes", scopes, "conflicting scopes"))
+
+
+RESOURCE_QUOTA: Final = KindRules(
+    rules=Table(("spec", Table(("hard", _hard), ("", _scopes))), root=True),
+    changes=(("spec.scopes", immutable),),
+    status=Table(("status", Table(("hard", _hard), ("used", _hard))), root=True),
+)
+SYSTEM_PRIORITY: Final = 1_000_000_000
+
+
+def _priority(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
+    name, value = tree["metadata"].get("name") or "", tree.get("value") or 0
+    system = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+    if name.startswith("system-"):
+        if system.get(name) != value:
+            shown = "priority class names with 'system-' prefix are reserved for system use only"
+            detail = f"{shown}. error: {name} is not a known system priority class"
+            out.append(field_errors.forbidden("metadata.name", detail))
+    elif value > SYSTEM_PRIORITY:
+        detail = f"maximum allowed value of a user defined priority is {SYSTEM_PRIORITY}"
+        out.append(field_errors.forbidden("value", detail))
+
+
+def _priority_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    if (new.get("value") or 0) != (old.get("value") or 0):
+        out.append(field_errors.forbidden("value", "may not be changed in an update."))
+    if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
+        out.append(field_errors.invalid("preemptionPolicy", new.get("preemptionPolicy"), "field is immutable"))
+
+
+PRIORITY_CLASS: Final = KindRules(
+    rules=Table(
+        ("", on_create(_priority)),
+        ("preemptionPolicy", one_of("PreemptLowerPriority", "Never")),
+        root=True,
+    ),
+    changes=(("", _priority_changes),),
+)
+
+
+def _overhead(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    check_resource_list(map_member(value, "podFixed"), f"{at}.limits", out)
+
+
+RUNTIME_CLASS: Final = KindRules(
+    rules=Table(("handler", Required(), dns_label), ("overhead", _overhead), root=True),
+    changes=(("handler", immutable),),
+)
+
+
+def _claim_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    after, before = dict(map_member(new, "spec")), dict(map_member(old, "spec"))
+    size, former = _size(after), _size(before)
+    if not before.get("volumeName"):
+        after.pop("volumeName", None)
+    if before.get("storageClassName") is None:
+        after.pop("storageClassName", None)
+    if map_member(new, "status").get("phase") == "Bound":
+        for spec in (after, before):
+            spec.pop("volumeAttributesClassName", None)
+            resources = map_member(spec, "resources")
+            requests = {name: one for name, one in map_member(resources, "requests").items() if name != "storage"}
+            spec["resources"] = {**resources, "requests": requests}
+    if not equal(after, before):
+        detail = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        )
+        changed = sorted(name for name in after.keys() | before.keys() if not equal(after.get(name), before.get(name)))
+        out.append(field_errors.forbidden("spec", f"{detail}\nchanged: {', '.join(changed)}"))
+    held = map_member(map_member(old, "status"), "capacity").get("storage")
+    if size < former and size <= quantity(held or "0"):
+        detail = "field can not be less than status.capacity"
+        out.append(field_errors.forbidden("spec.resources.requests.storage", detail))
+    mode = map_member(new, "spec").get("volumeMode")
+    if mode != map_member(old, "spec").get("volumeMode"):
+        out.append(field_errors.invalid("volumeMode", mode, "field is immutable"))
+
+
+def _size(spec: Any) -> Any:
+    return quantity(map_member(map_member(spec, "resources"), "requests").get("storage") or "0")
+
+
+CLAIM: Final = KindRules(rules=Table(("spec", CLAIM_SPEC), root=True), changes=(("", _claim_changes),))
+
+
+def _provisioner(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
+    name = tree.get("provisioner") or ""
+    if not name:
+        out.append(field_errors.required("provisioner"))
+
+
+STORAGE_CLASS: Final = KindRules(
+    rules=Table(
+        ("", _provisioner),
+        ("reclaimPolicy", one_of("Delete", "Retain")),
+        ("volumeBindingMode", required, one_of("Immediate", "WaitForFirstConsumer")),
+        root=True,
+    ),
+    changes=(
+        ("parameters", immutable),
+        ("provisioner", immutable),
+        ("reclaimPolicy", immutable),
+        ("volumeBindingMode", immutable),
+    ),
+)
+MAX_DATA: Final = 1024 * 1024
+
+
+def _data_keys(tree: Any, name: str, out: list[Cause]) -> None:
+    data = map_member(tree, name)
+    if all(map(is_config_key, data)):
+        return
+    for key in sorted(data):
+        out.extend([field_errors.invalid(f"{name}[{key}]", key, one) for one in config_key_problems(key)])
+
+
+def _config_map(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
+    data, binary = map_member(tree, "data"), map_member(tree, "binaryData")
+    _data_keys(tree, "data", out)
+    if binary:
+        for key in sorted(data.keys() & binary.keys()):
+            out.append(field_errors.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        _data_keys(tree, "binaryData", out)
+    size = sum(map(len, data.values()))
+    # UTF-8 takes up to four bytes per character: only above this bound the exact size is needed.
+    if size * 4 > MAX_DATA:
+        size = sum(len(one.encode()) for one in data.values())
+    if size + sum(_decoded_size(one) for one in binary.values()) > MAX_DATA:
+        out.append(field_errors.too_long("[]", MAX_DATA))
+
+
+def _decoded_size(text: str | None) -> int:
+    return 0 if not text else len(text) * 3 // 4 - text.count("=", -2)
+
+
+def _immutable_data(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    if not old.get("immutable"):
+        return
+    detail = "field is immutable when `immutable` is set"
+    if not new.get("immutable"):
+        out.append(field_errors.forbidden("immutable", detail))
+    for name in ("data", "binaryData"):
+        if not equal(new.get(name), old.get(name)):
+            out.append(field_errors.forbidden(name, detail))
+
+
+CONFIG_MAP: Final = KindRules(
+    rules=Table(("", _config_map), root=True), changes=(("", _immutable_data),), changes_first=True
+)
+# The keys that a type of Secret needs.
+SECRET_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+
+
+def _secret(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
+    data, kind = map_member(tree, "data"), tree.get("type")
+    _data_keys(tree, "data", out)
+    if sum(_decoded_size(one) for one in data.values()) > MAX_DATA:
+        out.append(field_errors.too_long("data", MAX_DATA))
+    account = "kubernetes.io/service-account.name"
+    if kind == "kubernetes.io/service-account-token" and not map_member(tree["metadata"], "annotations").get(account):
+        out.append(field_errors.required(f"metadata.annotations[{account}]"))
+    if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & data.keys():
+        out.extend([field_errors.required(f"data[{one}]") for one in ("username", "password")])
+    for key in SECRET_KEYS.get(kind or "", ()):
+        if key not in data or (key == "ssh-privatekey" and not data[key]):
+            out.append(field_errors.required(f"data[{key}]"))
+        elif key.startswith(".docker"):
+            _docker_config(data[key], f"data[{key}]", out)
+
+
+def _docker_config(text: str, at: str, out: list[Cause]) -> None:
+    raw = base64.b64decode(text or "", validate=False)
+    try:
+        msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.DecodeError:
+        first = raw[:1].decode(errors="replace")
+        problem = (
+            f"invalid character '{first}' looking for beginning of value" if first else "unexpected end of JSON input"
+        )
+        out.append(field_errors.invalid(at, "<secret contents redacted>", problem))
+
+
+SECRET: Final = KindRules(
+    rules=Table(("", _secret), root=True),
+    changes=(("type", immutable), ("", _immutable_data)),
+    changes_first=True,
+)

@@ -1,0 +1,200 @@
+"""The rules of HorizontalPodAutoscalers (v1 and v2) and PodDisruptionBudgets."""
+
+from typing import Any, Final
+
+from levelset.apiserver.registry.builtin.rules.checks import (
+    at_least,
+    int_or_percent,
+    label_selector,
+    one_of,
+    quantity,
+)
+from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Required, Table
+from levelset.apiserver.registry.builtin.rules.workload_rules import counts, not_more_than_100
+from levelset.apiserver.registry.metadata import check_path_segment
+from levelset.apiserver.resources.json_members import list_member, map_member
+from levelset.apiserver.schema import field_errors
+from levelset.errors import Cause
+
+__all__ = ["AUTOSCALER", "BUDGET"]
+
+SOURCES: Final = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+TARGETS: Final = ("AverageValue", "Utilization", "Value")
+
+
+def _segment(value: str, at: str, out: list[Cause], _context: Any) -> None:
+    out.extend([field_errors.invalid(at, value, one) for one in check_path_segment(value)])
+
+
+REFERENCE: Final = Table(("kind", Required(), _segment), ("name", Required(), _segment))
+
+
+def _target_group(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    version = value.get("apiVersion") or ""
+    if "/" not in version and value.get("kind") != "ReplicationController":
+        detail = "apiVersion must specify API group"
+        out.append(field_errors.invalid(f"{at}.apiVersion", version, detail))
+
+
+def _zero_replicas(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    if spec.get("minReplicas") == 0 and not any(
+        one.get("type") in ("Object", "External") for one in list_member(spec, "metrics")
+    ):
+        detail = "must specify at least one Object or External metric to support scaling to zero replicas"
+        out.append(field_errors.forbidden(f"{at}.metrics", detail))
+
+
+def _replicas(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if low is not None and low < 1:
+        out.append(field_errors.invalid(f"{at}.minReplicas", low, "must be greater than or equal to 1"))
+    if high < 1:
+        out.append(field_errors.required(f"{at}.maxReplicas", "must be set and greater than 0"))
+    if low is not None and high < low:
+        detail = "must be greater than or equal to `minReplicas`"
+        out.append(field_errors.invalid(f"{at}.maxReplicas", high, detail))
+
+
+def _target(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    kind = value.get("type") or ""
+    if not kind:
+        out.append(field_errors.required(f"{at}.type", "must specify a metric target type"))
+    elif kind not in TARGETS:
+        out.append(field_errors.invalid(f"{at}.type", kind, "must be either Utilization, Value, or AverageValue"))
+    for name in ("value", "averageValue"):
+        if value.get(name) is not None and quantity(value[name]).nanos <= 0:
+            out.append(field_errors.invalid(f"{at}.{name}", str(quantity(value[name])), "must be positive"))
+    used = value.get("averageUtilization")
+    if used is not None and used < 1:
+        out.append(field_errors.invalid(f"{at}.averageUtilization", used, "must be greater than 0"))
+
+
+def _metric_name(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    name = value.get("name") or ""
+    if not name:
+        out.append(field_errors.required(f"{at}.name", "must specify a metric name"))
+    else:
+        _segment(name, f"{at}.name", out, None)
+
+
+def _metrics(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    for index, metric in enumerate(list_member(spec, "metrics")):
+        where, kind = f"{at}.metrics[{index}]", metric.get("type") or ""
+        if not kind:
+            out.append(field_errors.required(f"{where}.type", "must specify a metric source type"))
+        if kind not in SOURCES:  # upstream checks it twice
+            out.extend([field_errors.not_supported(f"{where}.type", kind, tuple(SOURCES))] * 2)
+        given = [
+            name
+            for name in ("object", "pods", "resource", "external", "containerResource")
+            if metric.get(name) is not None
+        ]
+        wanted = SOURCES.get(kind)
+        if wanted is not None and wanted not in given:
+            detail = "must populate information for the given metric source"
+            out.append(field_errors.required(f"{where}.{wanted}", detail))
+        for name in given:
+            SOURCE[name](metric[name], f"{where}.{name}", out, None)
+
+
+def _resource_target(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    target = map_member(value, "target")
+    if target.get("averageUtilization") is not None and target.get("averageValue") is not None:
+        detail = "may not set both a target raw value and a target utilization"
+        out.append(field_errors.forbidden(f"{at}.target.averageValue", detail))
+    elif target.get("averageUtilization") is None and target.get("averageValue") is None:
+        detail = "must set either a target raw value or a target utilization"
+        out.append(field_errors.required(f"{at}.target.averageUtilization", detail))
+
+
+SOURCE: Final = {
+    "resource": Table(("name", Required("must specify a resource name")), ("target", _target), ("", _resource_target)),
+    "containerResource": Table(
+        ("name", Required("must specify a resource name")),
+        ("container", Required("must specify a container")),
+        ("target", _target),
+        ("", _resource_target),
+    ),
+    "pods": Table(("metric", _metric_name), ("target", _target)),
+    "object": Table(("describedObject", REFERENCE), ("metric", _metric_name), ("target", _target)),
+    "external": Table(("metric", _metric_name), ("target", _target)),
+}
+
+
+def _behavior(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    for name in ("scaleUp", "scaleDown"):
+        rules, where = value.get(name), f"{at}.{name}"
+        if rules is None:
+            continue
+        window = rules.get("stabilizationWindowSeconds")
+        if window is not None and window < 0:
+            out.append(
+                field_errors.invalid(
+                    f"{where}.stabilizationWindowSeconds", window, "must be greater than or equal to zero"
+                )
+            )
+        if window is not None and window > 3600:
+            detail = "must be less than or equal to 3600"
+            out.append(field_errors.invalid(f"{where}.stabilizationWindowSeconds", window, detail))
+        if rules.get("selectPolicy") not in (None, "Disabled", "Max", "Min"):
+            out.append(
+                field_errors.not_supported(f"{where}.selectPolicy", rules["selectPolicy"], ("Disabled", "Max", "Min"))
+            )
+        if not rules.get("policies"):
+            out.append(field_errors.required(f"{where}.policies", "must specify at least one Policy"))
+        for index, policy in enumerate(list_member(rules, "policies")):
+            POLICY(policy, f"{where}.policies[{index}]", out, None)
+
+
+POLICY: Final = Table(
+    ("type", one_of("Percent", "Pods")),
+    ("value", at_least(1, "must be greater than zero")),
+    ("periodSeconds", at_least(1, "must be greater than zero")),
+)
+AUTOSCALER: Final = KindRules(
+    rules=Table(
+        (
+            "spec",
+            Table(
+                ("", _replicas),
+                ("scaleTargetRef", REFERENCE, _target_group),
+                ("", _metrics),
+                ("", _zero_replicas),
+                ("behavior", _behavior),
+            ),
+        ),
+        root=True,
+    ),
+    status=Table(("status", Table(*counts("currentReplicas", "desiredReplicas"))), root=True),
+)
+
+
+def _either(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        out.append(field_errors.invalid(at, spec, "minAvailable and maxUnavailable cannot be both set"))
+
+
+BUDGET: Final = KindRules(
+    rules=Table(
+        (
+            "spec",
+            Table(
+                ("", _either),
+                ("minAvailable", int_or_percent, not_more_than_100),
+                ("maxUnavailable", int_or_percent, not_more_than_100),
+                ("selector", label_selector),
+                ("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
+            ),
+        ),
+        root=True,
+    ),
+    status=Table(
+        ("status", Table(*counts("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"))), root=True
+    ),
+)

@@ -1,0 +1,211 @@
+"""The rules of Services, as far as they do not depend on what other Services have."""
+
+from typing import Any, Final
+
+from levelset.apiserver.registry.builtin.rules.checks import (
+    cidr,
+    dns_label,
+    ip_address,
+    is_ip,
+    label_key,
+    labels,
+    one_of,
+    port_number_or_name,
+    subdomain_problems,
+)
+from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Table, always, required
+from levelset.apiserver.resources.json_members import list_member, map_member
+from levelset.apiserver.schema import field_errors
+from levelset.errors import Cause
+
+__all__ = ["SERVICE", "check_endpoint_ip"]
+
+TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+MAX_AFFINITY_SECONDS: Final = 86400
+
+
+def _is_headless(spec: Any) -> bool:
+    return list_member(spec, "clusterIPs") == ["None"] or spec.get("clusterIP") == "None"
+
+
+def _ports_needed(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    if not spec.get("ports") and not _is_headless(spec) and spec.get("type") != "ExternalName":
+        out.append(field_errors.required(f"{at}.ports"))
+
+
+def _by_type(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    kind = spec.get("type")
+    if kind in ("LoadBalancer", "NodePort") and _is_headless(spec):
+        detail = f"may not be set to 'None' for {kind} services"
+        out.append(field_errors.invalid(f"{at}.clusterIPs[0]", "None", detail))
+    if kind != "ExternalName":
+        return
+    for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        if spec.get(name) or (name == "clusterIPs" and spec.get("clusterIP")):
+            out.append(field_errors.forbidden(f"{at}.{name}", "may not be set for ExternalName services"))
+    name = (spec.get("externalName") or "").removesuffix(".")
+    if not name:
+        out.append(field_errors.required(f"{at}.externalName"))
+    else:
+        out.extend([field_errors.invalid(f"{at}.externalName", name, one) for one in subdomain_problems(name)])
+
+
+def _ports(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    ports = list_member(spec, "ports")
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        where, name = f"{at}.ports[{index}]", port.get("name") or ""
+        if not name and len(ports) > 1:
+            out.append(field_errors.required(f"{where}.name"))
+        elif name:
+            if not dns_label.is_valid(name):
+                dns_label.report(name, f"{where}.name", out)
+            if name in names:
+                out.append(field_errors.duplicate(f"{where}.name", name))
+            names.add(name)
+        PORT(port, where, out, None)
+
+
+def _port_number(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    if not 1 <= (value or 0) <= 65535:
+        out.append(field_errors.invalid(at, value or 0, "must be between 1 and 65535, inclusive"))
+
+
+PORT: Final = Table(
+    ("port", always(_port_number)),
+    ("protocol", required, one_of("SCTP", "TCP", "UDP")),
+    ("targetPort", port_number_or_name),
+    ("appProtocol", label_key),
+)
+
+
+def _affinity(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    config = spec.get("sessionAffinityConfig")
+    if spec.get("sessionAffinity") == "None" and config is not None:
+        detail = "must not be set when session affinity is None"
+        out.append(field_errors.forbidden(f"{at}.sessionAffinityConfig", detail))
+    if spec.get("sessionAffinity") == "ClientIP":
+        seconds = map_member(config, "clientIP").get("timeoutSeconds")
+        if seconds is not None and not 0 < seconds <= MAX_AFFINITY_SECONDS:
+            detail = f"must be greater than 0 and less than {MAX_AFFINITY_SECONDS}"
+            out.append(field_errors.invalid(f"{at}.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, detail))
+
+
+def _addresses(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    """Addresses and families agree with each other."""
+    if spec.get("type") == "ExternalName":
+        return
+    one, many = spec.get("clusterIP") or "", list_member(spec, "clusterIPs")
+    families, policy = list_member(spec, "ipFamilies"), spec.get("ipFamilyPolicy")
+    if one and many and one != many[0]:
+        out.append(field_errors.invalid(f"{at}.clusterIPs", many, "first value must match `clusterIP`"))
+    for index, family in enumerate(families):
+        if family not in ("IPv4", "IPv6"):
+            out.append(field_errors.not_supported(f"{at}.ipFamilies[{index}]", family, ("IPv4", "IPv6")))
+        if family in families[:index]:
+            out.append(field_errors.duplicate(f"{at}.ipFamilies[{index}]", family))
+    if policy is not None and policy not in ("PreferDualStack", "RequireDualStack", "SingleStack"):
+        allowed = ("PreferDualStack", "RequireDualStack", "SingleStack")
+        out.append(field_errors.not_supported(f"{at}.ipFamilyPolicy", policy, allowed))
+    for index, address in enumerate(many):
+        if address in ("None", "") and (address == "" or len(many) > 1):
+            detail = "must be empty, 'None', or a valid IP address"
+            out.append(field_errors.invalid(f"{at}.clusterIPs[{index}]", address, detail))
+        elif address not in ("None", "") and not is_ip(address):
+            ip_address.report(address, f"{at}.clusterIPs[{index}]", out)
+
+
+def check_endpoint_ip(address: str, at: str, out: list[Cause], *, loopback: bool = True) -> None:
+    """Checks that an address is one that packets can be sent to; with `loopback` also one of this machine."""
+    if address in ("0.0.0.0", "::"):  # noqa: S104 - an address in an object, not one to listen on
+        out.append(field_errors.invalid(at, address, f"may not be unspecified ({address})"))
+    if not loopback and (address.startswith("127.") or address == "::1"):
+        out.append(field_errors.invalid(at, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
+    if address.startswith(("169.254.", "fe80:")):
+        out.append(field_errors.invalid(at, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
+    if address.startswith(("224.0.0.", "ff02:")):
+        detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+        out.append(field_errors.invalid(at, address, detail))
+
+
+def _external_ip(value: str, at: str, out: list[Cause], _context: Any) -> None:
+    if ip_address.is_valid(value):
+        check_endpoint_ip(value, at, out, loopback=False)
+    else:
+        ip_address.report(value, at, out)
+
+
+def _node_ports(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    ports = list_member(spec, "ports")
+    if spec.get("type") == "ClusterIP":
+        for index, port in enumerate(ports):
+            if port.get("nodePort"):
+                detail = "may not be used when `type` is 'ClusterIP'"
+                out.append(field_errors.forbidden(f"{at}.ports[{index}].nodePort", detail))
+    for name in ("nodePort", "port"):
+        seen: set[tuple[Any, Any]] = set()
+        for index, port in enumerate(ports):
+            key = (port.get("protocol"), port.get(name))
+            if port.get(name) and key in seen and name == "nodePort":
+                out.append(field_errors.duplicate(f"{at}.ports[{index}].nodePort", port[name]))
+            elif port.get(name) and key in seen:
+                out.append(field_errors.duplicate(f"{at}.ports[{index}]", {"Protocol": key[0], "Port": key[1]}))
+            seen.add(key)
+
+
+def _load_balancer(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    ranges, is_balanced = list_member(spec, "loadBalancerSourceRanges"), spec.get("type") == "LoadBalancer"
+    detail = "may only be used when `type` is 'LoadBalancer'"
+    if ranges and not is_balanced:
+        out.append(field_errors.forbidden(f"{at}.LoadBalancerSourceRanges", detail))
+    for index, value in enumerate(ranges):
+        if not cidr.is_valid(value.strip()):
+            cidr.report(value.strip(), f"{at}.LoadBalancerSourceRanges[{index}]", out)
+    if spec.get("allocateLoadBalancerNodePorts") is not None and not is_balanced:
+        out.append(field_errors.forbidden(f"{at}.allocateLoadBalancerNodePorts", detail))
+    chosen = spec.get("loadBalancerClass")
+    if chosen is not None and not is_balanced:
+        out.append(field_errors.forbidden(f"{at}.loadBalancerClass", detail))
+    elif chosen is not None and not label_key.is_valid(chosen):
+        label_key.report(chosen, f"{at}.loadBalancerClass", out)
+
+
+def _traffic(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    kind, policy = spec.get("type"), spec.get("externalTrafficPolicy")
+    accessible = kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
+    if not accessible and policy:
+        detail = "may only be set for externally-accessible services"
+        out.append(field_errors.invalid(f"{at}.externalTrafficPolicy", policy, detail))
+    elif accessible and policy and policy not in ("Cluster", "Local"):
+        out.append(field_errors.not_supported(f"{at}.externalTrafficPolicy", policy, ("Cluster", "Local")))
+    health, is_checked = spec.get("healthCheckNodePort") or 0, kind == "LoadBalancer" and policy == "Local"
+    if not is_checked and health:
+        detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        out.append(field_errors.invalid(f"{at}.healthCheckNodePort", health, detail))
+
+
+_DISTRIBUTIONS: Final = one_of("PreferClose", "PreferSameZone", "PreferSameNode")
+SERVICE: Final = KindRules(
+    rules=Table(
+        (
+            "spec",
+            Table(
+                ("", _ports_needed),
+                ("", _by_type),
+                ("", _ports),
+                ("selector", labels),
+                ("sessionAffinity", required, one_of("ClientIP", "None")),
+                ("", _affinity),
+                ("", _addresses),
+                ("externalIPs[*]", _external_ip),
+                ("type", required, one_of(*TYPES)),
+                ("", _node_ports),
+                ("", _load_balancer),
+                ("", _traffic),
+                ("internalTrafficPolicy", one_of("Cluster", "Local")),
+                ("trafficDistribution", _DISTRIBUTIONS),
+            ),
+        ),
+        root=True,
+    ),
+)
