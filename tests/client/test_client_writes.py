@@ -18,6 +18,7 @@ from levelset.errors import (
     Conflict,
     Invalid,
     NotFound,
+    ServerFailed,
 )
 from levelset.objects import ObjectMeta, Ref, Unstructured, replace
 from tests.client.fixtures import (
@@ -53,8 +54,8 @@ async def test_create_of_an_existing_name_raises_already_exists_with_the_request
             await client.create(website("blog"))
         assert caught.value.request == "create Website/default/blog"
         assert str(caught.value).startswith("create Website/default/blog: ")
-        with pytest.raises(BadRequest):
-            await client.create(site)  # it has a resourceVersion
+        with pytest.raises(ServerFailed, match="resourceVersion should not be set"):  # as kube-apiserver answers
+            await client.create(site)
 
 
 async def test_generate_name_is_completed_by_the_server() -> None:  # K02
