@@ -28,7 +28,7 @@ spec:
     spec: {containers: [{name: web, image: "web:1"}]}
 """
 WEB: Ref[Any] = Ref(GroupVersionKind("apps", "v1", "Deployment"), "web", "default")
-RUNS = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
+RUNS = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}
 
 
 @asynccontextmanager

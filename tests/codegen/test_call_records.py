@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from levelset import LeaderElection, ObjectMeta
+from levelset.client.patches import MergePatch
 from levelset.client.transport.interface import Call
 from levelset.codegen.call_records import CallRecords, RecordedCall, check_rules, compare_rules, read_call
 from levelset.codegen.rbac import Permission, infer_permissions, permit, read_permissions, roles_of
@@ -28,7 +29,8 @@ async def create_and_delete_a_site(user) -> None:
     made = await user.create(website.Website.new("blog", spec, namespace="default"))
     await asyncio.sleep(30)
     running = await user.get(website.Deployment, "blog", namespace="default")
-    await user.update_status(running.with_status(website.DeploymentStatus(ready_replicas=1)))
+    status = {"status": {"replicas": 1, "readyReplicas": 1}}
+    await user.patch(running.ref, MergePatch(status), subresource="status")
     await asyncio.sleep(30)
     await user.delete(made.ref)
     await asyncio.sleep(30)

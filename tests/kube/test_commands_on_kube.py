@@ -79,7 +79,8 @@ def greeting(name: str) -> dict[str, Any]:
 
 
 def test_an_operator_is_checked_installed_examined_and_run(kube: KubeCluster, tmp_path: Path) -> None:
-    target, where = str(EXAMPLES / "02_hello.py"), {"kubeconfig": kube.kubeconfig, "folder": tmp_path}
+    target = str(EXAMPLES / "02_hello.py")
+    where: dict[str, Any] = {"kubeconfig": kube.kubeconfig, "folder": tmp_path}
     levelset("check", target, **where)
     assert "greetings.demo.example.dev" in levelset("install", target, **where)
     assert "fail" not in levelset("doctor", target, **where)

@@ -78,7 +78,9 @@ async def test_replicas_share_the_objects_and_hand_them_over(clients: list[Clien
             await manager.wait_elected()
             await manager.wait_idle()
             managers.append(manager)
-        await until(lambda: sum(one.keys for one in managers[0].shard_member.members()) == len(NAMES))
+        member = managers[0].shard_member
+        assert member is not None
+        await until(lambda: sum(one.keys or 0 for one in member.members()) == len(NAMES))
         assert {replica for replica, _ in log} == {"a", "b", "c"}
         assert sorted(name for replica, name in log if replica == "a") == sorted(NAMES), "it had all of them first"
         moved = [name for replica, name in log if replica != "a"]

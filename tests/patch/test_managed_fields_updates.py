@@ -196,9 +196,8 @@ def test_a_repeated_write_gives_the_same_owners_and_the_new_time() -> None:
 def test_the_time_of_a_write_may_be_given_as_its_text() -> None:
     for now in (START, "2026-01-01T00:00:00Z"):
         tracked = track_update(None, widget({"size": 1}), manager="w", shape=WIDGET, now=now, api_version=VERSION)
-        assert parse_managed(tracked.object["metadata"]["managedFields"])["w", "Update", VERSION, ""].time == (
-            "2026-01-01T00:00:00Z"
-        )
+        metadata: Any = tracked.object["metadata"]
+        assert parse_managed(metadata["managedFields"])["w", "Update", VERSION, ""].time == "2026-01-01T00:00:00Z"
 
 
 def test_without_a_name_the_manager_is_unknown() -> None:

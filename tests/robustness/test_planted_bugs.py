@@ -69,6 +69,7 @@ async def test_a_write_that_is_acknowledged_before_its_sync_is_found_by_a_loss_o
 
 async def test_a_restart_that_shows_what_was_not_synced_is_found_by_a_loss_of_power(folders, monkeypatch):
     monkeypatch.setattr(sqlite_file, "_empty_log", lambda _: None)
+    monkeypatch.setattr(sqlite_file, "_make_log_durable", lambda _: None)
     recording = await record(folders(), 1, "full", writes=6)
     killed_at = [place for place, step in enumerate(recording.steps) if step[:2] == ("sync", "-wal")][-2]
     again = await record(folders(), 1, "full", after=recording, killed_at=killed_at, writers=1, writes=1)

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from levelset import Client, Controller, GroupVersionKind, ObjectMeta, Ref, replace
+from levelset.client.patches import MergePatch
 from levelset.testing.virtual_time import virtual
 from tests.stories.examples import load
 from tests.stories.operator_process import run_operator
@@ -69,7 +70,8 @@ async def test_the_spec_of_a_site_reaches_its_deployment_and_the_status_comes_ba
         await asyncio.sleep(1)
         running = await deployment(people)
         assert running.spec.replicas == 3
-        await people.update_status(running.with_status(website.DeploymentStatus(ready_replicas=2)))
+        status = {"status": {"replicas": 3, "readyReplicas": 2}}
+        await people.patch(running.ref, MergePatch(status), subresource="status")
         await asyncio.sleep(1)
         assert (await people.get(blog().ref)).status.ready == 2
 

@@ -128,7 +128,7 @@ def check_label_value(text: str) -> list[str]:
     """The problems of this text as the value of a label; an empty value has none."""
     if not text:
         return []
-    problems = _check_length(text, MAX_LABEL)
+    problems = _check_length(text, MAX_LABEL, "bytes")
     return problems if _word.fullmatch(text) else [*problems, _VALUE_RULE]
 
 
@@ -150,11 +150,11 @@ def _check_prefix(prefix: str) -> list[str]:
 def _check_name(name: str) -> list[str]:
     if not name:
         return ["name part must be non-empty", f"name part {_WORD_RULE}"]
-    problems = _check_length(name, MAX_LABEL)
+    problems = _check_length(name, MAX_LABEL, "bytes")
     if not _word.fullmatch(name):
         problems.append(_WORD_RULE)
     return [f"name part {problem}" for problem in problems]
 
 
-def _check_length(text: str, limit: int) -> list[str]:
-    return [f"must be no more than {limit} characters"] if len(text) > limit else []
+def _check_length(text: str, limit: int, unit: str = "characters") -> list[str]:
+    return [f"must be no more than {limit} {unit}"] if len(text) > limit else []

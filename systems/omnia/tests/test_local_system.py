@@ -204,4 +204,4 @@ async def test_a_canary_continues_after_a_restart_of_the_manager(tmp_path: Path)
         await local.client.wait(pack, lambda it: it.status is not None and it.status.phase == "Active", within=30)
         events = sorted(await local.client.list(Event, namespace="default"), key=lambda it: str(it.event_time))
     messages = " ".join(it.message or "" for it in events if (it.reason or "").startswith("Canary"))
-    assert re.findall(r"(\d+) %", messages) == ["10", "40", "70"]
+    assert re.findall(r"(\d+) %", messages) == ["10", "40", "70", "100"]

@@ -16,8 +16,8 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 LONG = "x" * 200_000
 REQUESTS = 20
-# What the last ones leave until the next: a thread keeps its last result.
-MAX_LEFT = 5 * len(LONG)
+# What the last ones leave until the next: each thread of the pool keeps its last result.
+MAX_LEFT = 8 * len(LONG)
 
 
 def config_map(number: int, **metadata: Any) -> dict[str, Any]:

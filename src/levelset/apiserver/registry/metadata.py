@@ -4,7 +4,6 @@ All functions are pure apart from modifying, in place, the tree that was decoded
 """
 
 import random
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -25,7 +24,6 @@ from levelset.objects.names import is_label_key, is_label_value
 from levelset.objects.timestamps import format_time
 
 __all__ = [
-    "check_dns1035_label",
     "check_immutable_metadata",
     "check_metadata",
     "check_path_segment",
@@ -400,17 +398,6 @@ _CHECKED: Final = frozenset(word for word, _ in _CHECKS)
 
 def _key_problems(key: str) -> tuple[str, ...]:
     return () if is_label_key(key) else label_key_problems(key)
-
-
-_DNS1035 = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
-
-
-def check_dns1035_label(text: str) -> list[str]:
-    """Why a string is not a DNS-1035 label, as names of Services must be; empty if it is one."""
-    if _DNS1035.fullmatch(text):
-        return []
-    rule = "must be at most 63 lower-case letters, digits or '-', the first a letter and the last a letter or digit"
-    return [f"{rule} (such as 'my-name')"]
 
 
 def check_path_segment(text: str) -> list[str]:

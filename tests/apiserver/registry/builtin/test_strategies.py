@@ -1,9 +1,10 @@
 import pytest
 
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
-from levelset.apiserver.registry.metadata import check_dns1035_label, check_path_segment
+from levelset.apiserver.registry.metadata import check_path_segment
 from levelset.apiserver.verbs import create_and_update
 from levelset.apiserver.wire.request_options import WriteOptions
+from levelset.objects.names import check_dns1035_label
 from tests.apiserver.support.kinds_harness import KindsHarness, load_data
 
 RBAC = "rbac.authorization.k8s.io"

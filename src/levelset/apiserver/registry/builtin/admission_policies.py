@@ -13,12 +13,12 @@ from levelset.apiserver.registry.builtin.webhook_configurations import (
     check_rule,
     check_selector,
 )
-from levelset.apiserver.registry.metadata import check_dns1035_label, check_path_segment
+from levelset.apiserver.registry.metadata import check_path_segment
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause, Malformed
-from levelset.objects.names import check_dns1123_subdomain, check_label_key
+from levelset.objects.names import check_dns1035_label, check_dns1123_subdomain, check_label_key
 
 if TYPE_CHECKING:
     from levelset.apiserver.expressions.cel_programs import PolicyEnvironment

@@ -3,7 +3,7 @@
 import functools
 import importlib
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.served_resource import Object, Rules
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
-from levelset.objects.names import is_dns1123_label, is_dns1123_subdomain
+from levelset.objects.names import check_dns1123_label, check_dns1123_subdomain
 
 if TYPE_CHECKING:
     from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules
@@ -132,7 +132,7 @@ def _rules(key: tuple[str, str], checks: list[Check]) -> Rules:
         generation=key in GENERATION,
         unconditional_update=key not in REQUIRES_RESOURCE_VERSION,
         create_on_update=key in CREATE_ON_UPDATE,
-        name_check=NAME_CHECKS.get(key, _check_subdomain),
+        name_check=NAME_CHECKS.get(key, check_dns1123_subdomain),
         default=DEFAULTERS.get(key),
         prepare_create=_prepare_create(key),
         prepare_update=_prepare_update(key),
@@ -286,23 +286,10 @@ PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
 }
 
 
-def _check_subdomain(name: str) -> list[str]:
-    return [] if is_dns1123_subdomain(name) else _checks().subdomain_problems(name)
-
-
-def _check_label(name: str) -> list[str]:
-    return [] if is_dns1123_label(name) else _checks().label_problems(name)
-
-
-def _checks() -> Any:
-    """The checks of the rule tables, which have the messages of kube-apiserver; imported when they are needed."""
-    return importlib.import_module(f"{__package__}.rules.checks")
-
-
 NAME_CHECKS: dict[tuple[str, str], Callable[[str], list[str]]] = {
-    ("", "Namespace"): _check_label,
-    (APPS, "StatefulSet"): _check_label,
-    ("", "Service"): _check_label,
+    ("", "Namespace"): check_dns1123_label,
+    (APPS, "StatefulSet"): check_dns1123_label,
+    ("", "Service"): check_dns1123_label,
     ("apiregistration.k8s.io", "APIService"): check_path_segment,
     **{(RBAC, kind): check_path_segment for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")},
 }

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from levelset.apiserver.expressions.match_conditions import CEL_IMPORT_STEPS
 from levelset.apiserver.registry.builtin.webhook_configurations import check_client_config
 from levelset.apiserver.registry.crd.names import is_established
-from levelset.apiserver.registry.metadata import check_dns1035_label
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import check_structural, compile_schema, field_errors
@@ -21,7 +20,7 @@ from levelset.apiserver.schema.json_values import count_values
 from levelset.apiserver.schema.schema_nodes import as_list, as_map
 from levelset.apiserver.wire.json_path import parse_path
 from levelset.errors import BadPointer, Cause
-from levelset.objects.names import check_dns1123_subdomain
+from levelset.objects.names import check_dns1035_label, check_dns1123_subdomain
 from levelset.re2.step_budget import charge, charge_import
 
 if TYPE_CHECKING:

@@ -13,6 +13,13 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import Test
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import BadQuantity, Cause
+from levelset.objects.names import (
+    check_dns1035_label,
+    check_dns1123_label,
+    check_dns1123_subdomain,
+    check_label_key,
+    check_label_value,
+)
 from levelset.objects.quantity import Quantity
 
 __all__ = [
@@ -60,9 +67,6 @@ __all__ = [
     "user_id",
 ]
 
-_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
-_KEY: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _PATH: Final = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+"
 
 
@@ -97,11 +101,6 @@ def _quick(expression: str, longest: int) -> Callable[[str], object]:
 
 _is_label = _quick(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", 63)
 _is_subdomain = _quick(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", 253)
-_matches_label = _pattern(_LABEL)
-_matches_subdomain = _pattern(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_matches_1035 = _pattern("[a-z]([-a-z0-9]*[a-z0-9])?")
-_matches_key = _pattern("(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_matches_value = _pattern("(?:(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _matches_config_key = _pattern("[-._a-zA-Z0-9]+")
 _is_percent = _pattern("[0-9]+%")
 
@@ -127,73 +126,20 @@ def _faster(is_valid: Callable[[Any], object], problems: Callable[[Any], Sequenc
     return Test(is_valid, fails(problems).report)
 
 
-def label_problems(text: str) -> list[str]:
-    """The problems of a text as a DNS label."""
-    problems = ["must be no more than 63 characters"] if len(text) > 63 else []
-    if _matches_label(text):
-        return problems
-    if _matches_subdomain(text):
-        return [*problems, "must not contain dots"]
-    rule = (
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end"
-    )
-    return [*problems, _regex(f"{rule} with an alphanumeric character", _LABEL, "my-name", "123-abc")]
-
-
-def subdomain_problems(text: str) -> list[str]:
-    """The problems of a text as a DNS subdomain."""
-    problems = ["must be no more than 253 characters"] if len(text) > 253 else []
-    if _matches_subdomain(text):
-        return problems
-    rule = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must"
-    return [*problems, _regex(f"{rule} start and end with an alphanumeric character", _SUBDOMAIN, "example.com")]
-
-
-def _1035_problems(text: str) -> list[str]:
-    problems = ["must be no more than 63 characters"] if len(text) > 63 else []
-    if _matches_1035(text):
-        return problems
-    rule = (
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character"
-    )
-    expression = "[a-z]([-a-z0-9]*[a-z0-9])?"
-    return [*problems, _regex(f"{rule}, and end with an alphanumeric character", expression, "my-name", "abc-123")]
+label_problems: Final = check_dns1123_label
+subdomain_problems: Final = check_dns1123_subdomain
 
 
 @_cached
 def label_key_problems(text: str) -> tuple[str, ...]:
     """The problems of a text as the key of a label, which is a qualified name."""
-    rule = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric"
-    described = _regex(f"{rule} character", _KEY, "MyName", "my.name", "123-abc")
-    parts = text.split("/")
-    if len(parts) > 2:
-        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return (f"a valid label key {described} {optional}",)
-    problems: list[str] = []
-    if len(parts) == 2:
-        wrong = subdomain_problems(parts[0]) if parts[0] else ["must be non-empty"]
-        problems += [f"prefix part {one}" for one in wrong]
-    name = parts[-1]
-    if not name:
-        problems.append("name part must be non-empty")
-    elif len(name) > 63:
-        problems.append("name part must be no more than 63 bytes")
-    if not _matches_key(name):
-        problems.append(f"name part {described}")
-    return tuple(problems)
+    return tuple(check_label_key(text))
 
 
 @_cached
 def label_value_problems(text: str) -> tuple[str, ...]:
     """The problems of a text as the value of a label."""
-    problems = ("must be no more than 63 bytes",) if len(text) > 63 else ()
-    if _matches_value(text):
-        return problems
-    rule = (
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start"
-    )
-    rule = f"{rule} and end with an alphanumeric character"
-    return (*problems, _regex(rule, f"({_KEY})?", "MyValue", "my_value", "12345"))
+    return tuple(check_label_value(text))
 
 
 @_cached
@@ -232,7 +178,7 @@ def _env_name_problems(text: str) -> list[str]:
 
 dns_label: Final = _faster(_is_label, label_problems)
 dns_subdomain: Final = _faster(_is_subdomain, subdomain_problems)
-dns1035_label: Final = fails(_1035_problems)
+dns1035_label: Final = fails(check_dns1035_label)
 label_key: Final = fails(label_key_problems)
 label_value: Final = fails(label_value_problems)
 port_name: Final = fails(port_name_problems)
