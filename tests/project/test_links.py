@@ -42,5 +42,5 @@ def test_every_decision_is_in_the_index_and_has_a_unique_number() -> None:
     decisions = sorted((ROOT / "docs/decisions").glob("*.md"))
     listed = {(link.path.parent / link.target).resolve() for link in links(ROOT / "docs/README.md")}
     assert [path.name for path in decisions if path not in listed] == []
-    assert len({path.name[:4] for path in decisions}) == len(decisions)
+    assert [path.name[:4] for path in decisions] == [f"{number:04}" for number in range(1, len(decisions) + 1)]
     assert all(path.name[:4].isdecimal() for path in decisions)

@@ -3,7 +3,7 @@
 Members meet in pairs. One that joins may act once every member that was there before has acknowledged it, or is gone.
 A member acknowledges another when it has stopped whatever the other one comes first for, and respects it from then on.
 So of two members at most one acts on a key, whatever either of them knows of third ones
-(docs/decisions/0044-managers-that-share-the-work.md).
+(docs/decisions/0040-managers-that-share-the-work.md).
 
 A member is gone when its Lease says so (no holder), or when its Lease was deleted and its time has run out. The Lease
 of a member that no longer renews is released by another one, in the version in which it has not changed for its whole
