@@ -308,7 +308,7 @@ async def test_a_kind_whose_definition_was_just_written_is_looked_up_until_disco
         mapper = RestMapper(way.send)
         with pytest.raises(UnknownKind):
             await mapper.resource(WIDGET)
-        mapper.expect("example.com")
+        mapper.expect("example.com", "Widget")
         finding = asyncio.get_running_loop().create_task(mapper.resource(WIDGET))
         await asyncio.sleep(3)  # the discovery of a real API server lags
         assert not finding.done()
@@ -320,11 +320,11 @@ async def test_a_kind_whose_definition_was_just_written_is_looked_up_until_disco
 async def test_a_kind_that_never_appears_after_its_definition_was_written_is_unknown_in_the_end():
     async with opened() as way:
         mapper = RestMapper(way.send)
-        mapper.expect("example.com")
+        mapper.expect("example.com", "Widget")
         began = asyncio.get_running_loop().time()
         with pytest.raises(UnknownKind):
             await mapper.resource(WIDGET)
         assert 9 < asyncio.get_running_loop().time() - began < 12
         with pytest.raises(UnknownKind):
-            await mapper.resource(GroupVersionKind("other.example.com", "v1", "Widget"))
+            await mapper.resource(GroupVersionKind("example.com", "v1", "Gadget"))
         assert asyncio.get_running_loop().time() - began < 12

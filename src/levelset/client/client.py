@@ -37,6 +37,7 @@ from levelset.client.request_body import (
     Write,
     delete_options,
     is_gone,
+    kind_of_definition,
     read_subresource,
     request_body_of,
     write_of,
@@ -1002,8 +1003,10 @@ class Client:
         body = response.body
         if not is_dry:
             written = write_of(target.served.gvk, target.name, target.namespace, body)
-            if target.served.gvk.kind == _CRD and written is not None and isinstance(self._mapper, RestMapper):
-                self._mapper.expect((written.name or "").partition(".")[2])
+            if target.served.gvk.kind == _CRD and isinstance(self._mapper, RestMapper):
+                defined = kind_of_definition(body)
+                if defined is not None:
+                    self._mapper.expect(*defined)
             self._notify_observers(written)
         return read_subresource(view, body, target.subresource)
 

@@ -19,7 +19,16 @@ from levelset.objects.ref import GroupVersionKind
 from levelset.objects.resource import ORIGIN, Object, PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 
-__all__ = ["RequestBody", "Write", "delete_options", "is_gone", "read_subresource", "request_body_of", "write_of"]
+__all__ = [
+    "RequestBody",
+    "Write",
+    "delete_options",
+    "is_gone",
+    "kind_of_definition",
+    "read_subresource",
+    "request_body_of",
+    "write_of",
+]
 
 T = TypeVar("T")
 
@@ -131,6 +140,19 @@ class _Deleted(msgspec.Struct, rename="camel"):
     details: "_DeletedDetails | None" = None
 
 
+class _DefinedNames(msgspec.Struct, frozen=True):
+    kind: str = ""
+
+
+class _DefinedSpec(msgspec.Struct, frozen=True):
+    group: str = ""
+    names: _DefinedNames = _DefinedNames()
+
+
+class _Defined(msgspec.Struct, frozen=True):
+    spec: _DefinedSpec | None = None
+
+
 class _Written(msgspec.Struct, rename="camel", gc=False):
     """The response to a write: nearly always an object with a resource version."""
 
@@ -186,12 +208,19 @@ def write_of(
     return Write(gvk, called, place, head.resource_version or None, head.uid or None, is_gone=gone, head=own)
 
 
+def kind_of_definition(body: bytes) -> tuple[str, str] | None:
+    """The group and kind of a CustomResourceDefinition in a response; None if it has only the metadata, or a Status."""
+    spec = _decode(_defined, body).spec
+    return None if spec is None or not spec.group or not spec.names.kind else (spec.group, spec.names.kind)
+
+
 def _uid_of_status(body: bytes) -> str | None:
     details = _decode(_deleted, body).details
     return None if details is None else details.uid
 
 
 _written: Final = msgspec.json.Decoder(_Written)
+_defined: Final = msgspec.json.Decoder(_Defined)
 _deleted: Final = msgspec.json.Decoder(_Deleted)
 _named: Final = msgspec.json.Decoder(_Named)
 

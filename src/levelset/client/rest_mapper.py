@@ -103,7 +103,7 @@ class RestMapper:
         self._kinds: dict[GroupVersionKind, ApiResource] = {}
         self._read_at: dict[str | None, float] = {}
         self._broken: dict[str, str] = {}
-        self._expected: dict[str, float] = {}
+        self._expected: dict[tuple[str, str], float] = {}
         self._single_flight: SingleFlight[None] = SingleFlight()
         self.tap: CallTap | None = None
         """Sees each lookup that sends requests."""
@@ -122,7 +122,7 @@ class RestMapper:
         if force or self._is_stale(gvk.api_version):
             await self._discover_kind(gvk)
         delay = _FIRST_DELAY
-        while gvk not in self._kinds and timing.now() < self._expected.get(gvk.group, 0.0):
+        while gvk not in self._kinds and timing.now() < self._expected.get((gvk.group, gvk.kind), 0.0):
             await timing.sleep(delay)
             delay = min(2 * delay, _LAST_DELAY)
             await self._discover_kind(gvk)
@@ -130,9 +130,9 @@ class RestMapper:
             raise UnknownKind(self._unknown_kind_message(gvk))
         return self._kinds[gvk]
 
-    def expect(self, group: str) -> None:
-        """A CRD of this group was written: for some seconds its kinds are discovered until they are served."""
-        self._expected[group] = timing.now() + _PATIENCE
+    def expect(self, group: str, kind: str) -> None:
+        """The CRD of this kind was written: for some seconds it is discovered until it is served."""
+        self._expected[group, kind] = timing.now() + _PATIENCE
         for key in [one for one in self._read_at if one is not None and one.startswith(f"{group}/")]:
             del self._read_at[key]
 
