@@ -3,7 +3,7 @@
 Reads return at once. What may have to be awaited is the commit, and admission and conversion webhooks.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Final, cast
 
@@ -97,7 +97,9 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
             name = metadata["name"]
             _raise_if_exists(served, name, state.reader.get_nowait(served.key(namespace, name)))
             return WriteResult(tree, None, created=True)
-        return await _commit_new(state, served, namespace, tree, guards)
+        if guards is not None:
+            return await _commit_guarded(state, served, namespace, tree, guards)
+        return await commit.write(state, served, served.key(namespace, metadata["name"]), tree)
     except Mismatch as error:
         again = _draft_again(served, namespace, metadata["name"], error, draft if attempts > 1 else None)
         return await create(state, served, namespace, again, options, applied=applied, attempts=attempts - 1)
@@ -255,14 +257,6 @@ async def mutate(
                 raise
             continue
         return None if written.item is None else written.tree
-
-
-def _commit_new(
-    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, guards: dict[str, int] | None
-) -> Coroutine[Any, Any, WriteResult]:
-    if guards is None:
-        return commit.write(state, served, served.key(namespace, tree["metadata"]["name"]), tree)
-    return _commit_guarded(state, served, namespace, tree, guards)
 
 
 async def _commit_guarded(

@@ -274,8 +274,10 @@ STORAGE_CLASS: Final = KindRules(
 MAX_DATA: Final = 1024 * 1024
 
 
-def _data_keys(tree: Any, name: str, out: list[Cause]) -> None:
-    data = map_member(tree, name)
+_EMPTY: Final[dict[str, Any]] = {}
+
+
+def _data_keys(data: dict[str, Any], name: str, out: list[Cause]) -> None:
     if all(map(is_config_key, data)):
         return
     for key in sorted(data):
@@ -283,17 +285,18 @@ def _data_keys(tree: Any, name: str, out: list[Cause]) -> None:
 
 
 def _config_map(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
-    data, binary = map_member(tree, "data"), map_member(tree, "binaryData")
-    _data_keys(tree, "data", out)
-    if binary:
-        for key in sorted(data.keys() & binary.keys()):
-            out.append(field_errors.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
-        _data_keys(tree, "binaryData", out)
+    data, binary = tree.get("data") or _EMPTY, tree.get("binaryData")  # maps of texts, by the schema
+    _data_keys(data, "data", out)
     size = sum(map(len, data.values()))
     # UTF-8 takes up to four bytes per character: only above this bound the exact size is needed.
     if size * 4 > MAX_DATA:
         size = sum(len(one.encode()) for one in data.values())
-    if size + sum(_decoded_size(one) for one in binary.values()) > MAX_DATA:
+    if binary:
+        for key in sorted(data.keys() & binary.keys()):
+            out.append(field_errors.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        _data_keys(binary, "binaryData", out)
+        size += sum(_decoded_size(one) for one in binary.values())
+    if size > MAX_DATA:
         out.append(field_errors.too_long("[]", MAX_DATA))
 
 
@@ -326,7 +329,7 @@ SECRET_KEYS: Final[dict[str, tuple[str, ...]]] = {
 
 def _secret(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
     data, kind = map_member(tree, "data"), tree.get("type")
-    _data_keys(tree, "data", out)
+    _data_keys(data, "data", out)
     if sum(_decoded_size(one) for one in data.values()) > MAX_DATA:
         out.append(field_errors.too_long("data", MAX_DATA))
     account = "kubernetes.io/service-account.name"

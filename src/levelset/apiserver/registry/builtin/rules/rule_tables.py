@@ -110,6 +110,7 @@ class Table:
         self.lines = lines
         self.root = root
         self._run: Check = self._compile_and_run
+        self._compiled: Check | None = None
 
     def __call__(self, value: Any, at: str, out: list[Cause], context: Any) -> None:
         """Appends the causes of a map at this path."""
@@ -117,9 +118,9 @@ class Table:
 
     def compiled(self) -> Check:
         """The function of the table."""
-        if self._run == self._compile_and_run:
-            self._run = _Compiler(self).compile()
-        return self._run
+        if self._compiled is None:
+            self._run = self._compiled = _Compiler(self).compile()
+        return self._compiled
 
     def _compile_and_run(self, value: Any, at: str, out: list[Cause], context: Any) -> None:
         self.compiled()(value, at, out, context)
@@ -134,7 +135,11 @@ class _Compiler:
         self._space: dict[str, Any] = {"required": field_errors.required}
 
     def compile(self) -> Check:
-        for line in self._table.lines:
+        lines = self._table.lines
+        if len(lines) == 1 and not lines[0][0] and len(lines[0]) == 2:
+            only: Check = lines[0][1]  # one check of the whole map needs no function around it
+            return only
+        for line in lines:
             self._line(line[0], line[1:])
         if len(self._lines) == 1:
             self._put(1, "pass")
@@ -230,7 +235,7 @@ class KindRules:
         out: list[Cause] = []
         if old is not None and self.changes_first:
             _check_changes(self.changes, new, old, out)
-        self.rules(new, "", out, old)
+        self.rules.compiled()(new, "", out, old)
         if old is not None and not self.changes_first:
             _check_changes(self.changes, new, old, out)
         return out
