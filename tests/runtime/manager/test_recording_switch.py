@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,14 @@ async def _run_manager(use: Use, record: Recording | None = None) -> None:
             manager.add(websites())
             await manager.wait_elected()
             await use(client, manager)
+
+
+@pytest.fixture(autouse=True)
+def default_signals() -> Iterator[None]:
+    """A loop of uvloop leaves its handlers behind when it is closed, and the next test could not set its own."""
+    yield
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def run_manager(use: Use, record: Recording | None = None) -> None:
