@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages sbom audit fuzz clean record-builtin
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -118,6 +118,9 @@ packages: .venv-packages/installed ## build the wheels and sdists of all package
 
 test-packages: .venv-packages/installed ## build all packages, install them into empty environments of every Python, and try them
 	@$(IN_PACKAGES) -m scripts.package_trials $(addprefix --python ,$(PYTHONS))
+
+test-image: .venv/dev.installed ## build the container images from the wheel, and run them (Debian, root, buildah, debootstrap)
+	@$(PY) -m scripts.image_trials
 
 sbom: .venv-packages/installed ## write the bill of materials of what running needs, from the lock, into dist/
 	@$(IN_PACKAGES) -m scripts.sbom dist/levelset.cdx.json

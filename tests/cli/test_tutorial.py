@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.project.files import ROOT
 from tests.project.markdown import Block, blocks
 
@@ -50,7 +48,6 @@ def run(folder: Path, command: str) -> str:
     return result.stdout
 
 
-@pytest.mark.timeout(120)
 def test_every_command_of_the_tutorial_prints_what_the_page_shows(tmp_path: Path) -> None:
     folder = tmp_path
     for block in blocks(PAGE):

@@ -32,12 +32,10 @@ IS_KUBE = "LEVELSET_TEST_KUBE" in os.environ
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Raises the timeouts: a real cluster may be slow to reach. In `make test-kube` these tests run, too."""
+    """Marks the tests of this folder as those of `make test-kube`, where they run, too."""
     for item in items:
         if Path(__file__).parent not in item.path.parents:
             continue
-        if GIVEN or IS_KUBE:
-            item.add_marker(pytest.mark.timeout(120))
         if IS_KUBE:
             item.add_marker(pytest.mark.kube)
 

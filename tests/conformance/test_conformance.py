@@ -18,8 +18,6 @@ HELD = tuple(scenario for scenario in scenarios.load() if scenario.area not in e
 AT_A_TIME = 4
 WITH_ROLES = ("admission_policy", "rbac")
 
-pytestmark = pytest.mark.timeout(120)  # the first test waits for all scenarios, which run side by side
-
 
 class Rehearsal:
     """The running scenarios of one backend."""

@@ -103,7 +103,8 @@ def test_the_order_of_tests_is_random(pytestconfig: pytest.Config) -> None:
 
 def test_every_test_has_a_limit_in_seconds(pytestconfig: pytest.Config) -> None:
     assert pytestconfig.pluginmanager.hasplugin("timeout")
-    assert 0 < float(pytestconfig.getini("timeout")) <= 120
+    # Ten minutes: at load 30 on two cores the tests with real processes, such as the tutorial, take more than two.
+    assert 0 < float(pytestconfig.getini("timeout")) <= 600
 
 
 def test_a_test_that_takes_longer_fails_alone_and_the_run_ends_with_a_summary(tmp_path: Path) -> None:

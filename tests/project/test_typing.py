@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.project.files import ROOT
 
 FOLDER = ROOT / "tests/project/typing"
@@ -22,13 +20,11 @@ def run(checker: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
 
 
-@pytest.mark.timeout(120)
 def test_mypy_accepts_correct_code_and_rejects_mistakes() -> None:
     outcome = run("mypy", "--strict", "--no-error-summary", str(FOLDER))
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 
 
-@pytest.mark.timeout(120)
 def test_pyright_accepts_correct_code_and_rejects_mistakes() -> None:
     outcome = run("pyright", "--project", str(FOLDER), "--pythonpath", sys.executable)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr

@@ -43,7 +43,6 @@ async def disturb(server, disturbances, dice):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_a_killed_a_stopped_and_a_second_server_lose_nothing(folders):
     history = await play(folders(), 1, ["pause", "second server", "kill"], operations=50)
     assert any(one.outcome == "unknown" for one in history.operations)

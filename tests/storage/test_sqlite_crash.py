@@ -24,7 +24,6 @@ def writer(tmp_path, request):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(90)
 @pytest.mark.usefixtures("file_access")
 async def test_a_killed_writer_loses_no_acknowledged_write(tmp_path, writer):
     dice, newest = random.Random(7), 0

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from levelset.cli.main import STARTED
 from levelset.cli.output import output_option, progress, reporting_errors
 from levelset.cli.targets import load_controllers
 from levelset.runtime.manager import System
@@ -61,7 +62,7 @@ def run(*, targets: tuple[str, ...], dashboard: bool, **options: Any) -> None:
         found = load_controllers(targets)
     own: dict[str, Any] = {"webhooks": found.loose_webhooks, "waiting": partial(progress, output=output)}
     pages = [open_dashboard(0)] if dashboard else []
-    run_all(*found.parts, *pages, arguments=program_arguments(options), **own)
+    run_all(*found.parts, *pages, arguments=program_arguments(options), began=STARTED, **own)
 
 
 def program_arguments(options: dict[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from levelset.cli.etcd_options import EtcdOptions, etcd_options
+from levelset.cli.main import STARTED
 from levelset.cli.output import UsageError, durability_option, output_option, progress, show_line
 from levelset.errors import ConfigError
 
@@ -105,7 +106,6 @@ def serve(
     # Imported late: it is slow to import, and the help does not need it.
     from levelset.aio.event_loop import run  # noqa: PLC0415
 
-    began = time.perf_counter()
     if etcd is not None and data != _MEMORY:
         raise UsageError("Objects are stored in etcd or in a file: pass --etcd or --data, not both.")
     if etcd is None and (workers > 1 or secrets_key is not None or servers):
@@ -116,7 +116,7 @@ def serve(
     reach = _Reach(host, port, worker, servers, names)
     given = _Options(place, reach, kubeconfig, token_file, rbac, webhooks, webhook_services, audit_log, output)
     try:
-        run(_serve(given, began) if workers == 1 else _serve_workers(given, workers, began))
+        run(_serve(given) if workers == 1 else _serve_workers(given, workers))
     except ConfigError as error:
         raise UsageError(str(error)) from error
 
@@ -207,7 +207,7 @@ def _arguments(options: Mapping[str, object]) -> list[str]:
     return [text for name, value in options.items() if value is not None for text in (name, str(value))]
 
 
-async def _serve(given: _Options, began: float) -> None:
+async def _serve(given: _Options) -> None:
     from levelset.apiserver.kubeconfig_file import ConnectionInfo, write_kubeconfig  # noqa: PLC0415  # as above
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
     from levelset.apiserver.wire.webhook_client import WebhookClient, parse_service_address  # noqa: PLC0415
@@ -232,7 +232,7 @@ async def _serve(given: _Options, began: float) -> None:
             if not reach.worker:  # the first of several writes it
                 contact = ConnectionInfo(url, server.token, server.ca, reach.servers)
                 await asyncio.to_thread(write_kubeconfig, kubeconfig, contact)
-            _show_ready(given, url, (time.perf_counter() - began) * 1000)
+            _show_ready(given, url, (time.perf_counter() - STARTED) * 1000)
             await _wait_end(stopped, reach.worker)
     finally:
         await storage.close()
@@ -261,7 +261,7 @@ async def _check(kubeconfig: Path, host: str, port: int) -> None:
     await asyncio.to_thread(_check_port, host, port)
 
 
-async def _serve_workers(given: _Options, number: int, began: float) -> None:
+async def _serve_workers(given: _Options, number: int) -> None:
     """Runs several servers behind one port until SIGINT or SIGTERM."""
     from levelset.apiserver.server_workers import WorkerGroup, reserve_port  # noqa: PLC0415  # as above
 
@@ -274,7 +274,7 @@ async def _serve_workers(given: _Options, number: int, began: float) -> None:
             with progress(f"starting {number} workers", output=given.output):
                 first = await workers.start()
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, workers.reopen_logs)
-            _show_ready(given, first["url"], (time.perf_counter() - began) * 1000)
+            _show_ready(given, first["url"], (time.perf_counter() - STARTED) * 1000)
             await stopped.wait()
         finally:
             await workers.stop()

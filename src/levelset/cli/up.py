@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from levelset.cli.main import STARTED
 from levelset.cli.output import UsageError, durability_option, output_option, progress, reporting_errors
 from levelset.cli.run import open_dashboard, read_dashboard
 from levelset.cli.targets import load_targets
@@ -89,7 +90,7 @@ def up(
     pages = [] if dashboard is None else [open_dashboard(dashboard)]
     whole = System(name="levelset", disabled=disabled_features())
     own: dict[str, Any] = {"webhooks": found.loose_webhooks, "waiting": waiting, "hints": project.hints}
-    run_all(*found.parts, whole, *pages, arguments=words, **own)
+    run_all(*found.parts, whole, *pages, arguments=words, began=STARTED, **own)
 
 
 def disabled_features() -> dict[str, str]:

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from levelset import Client, MergePatch, NotFound, Ref, open_local
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import ConfigMap, Event, Pod, Service
@@ -22,8 +20,9 @@ from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "omnia"
 API = "omnia.altairalabs.ai/v1alpha1"
-SLOW = pytest.mark.timeout(60)  # real processes
-QUICK = OmniaOptions(readiness_delay=0, readiness_period=1)
+REAL = 300  # seconds for real processes: generous, because the machine may be busy
+# Nothing is found by asking again within the time of a test: only by watches.
+QUICK = OmniaOptions(readiness_delay=0, readiness_period=1, dependency_seconds=3600)
 
 
 def local_omnia(**options: Any) -> Any:
@@ -70,7 +69,6 @@ async def send(address: str, message: str, port: int = 8080) -> dict[str, Any]:
     return answer
 
 
-@SLOW
 async def test_the_agent_runs_in_every_order_of_creation() -> None:
     orders = list(itertools.permutations(["ConfigMap", "PromptPack", "AgentRuntime"]))
     async with local_omnia() as local, asyncio.TaskGroup() as group:
@@ -83,18 +81,17 @@ async def create_in_order(client: Client, namespace: str, order: tuple[str, ...]
     made = manifests(namespace)
     for kind in ("Secret", *order):
         await client.create(made[kind])
-    await client.wait(Ref(AgentRuntime, "helper", namespace), is_running, within=30)
+    await client.wait(Ref(AgentRuntime, "helper", namespace), is_running, within=REAL)
 
 
-@SLOW
 async def test_the_examples_run_an_agent_that_answers_and_calls_its_tool() -> None:
     texts = await asyncio.to_thread(lambda: [one.read_text() for one in sorted(EXAMPLES.glob("*.yaml"))])
     async with local_omnia() as local:
         for text in texts:
             for one in read_manifests(text):
                 await local.client.create(one)
-        await local.client.wait(Ref(AgentRuntime, "helper", "default"), is_running, within=30)
-        await local.client.wait(Ref(ToolRegistry, "tools", "default"), is_ready, within=30)
+        await local.client.wait(Ref(AgentRuntime, "helper", "default"), is_running, within=REAL)
+        await local.client.wait(Ref(ToolRegistry, "tools", "default"), is_ready, within=REAL)
         service = await local.client.get(Ref(Service, "helper", "default"))
         address = service.spec.cluster_ip or ""
         assert (await send(address, "hello"))["text"] == "[You answer questions about our shop.] hello"
@@ -116,20 +113,19 @@ async def wait_for_tool(address: str) -> dict[str, Any]:
             await asyncio.sleep(0.2)
 
 
-@SLOW
 async def test_a_changed_prompt_rolls_the_pods_and_loses_no_request() -> None:
     async with local_omnia() as local:
         client: Client = local.client
         for one in manifests().values():
             await client.create(one)
-        await client.wait(Ref(AgentRuntime, "helper", "default"), is_running, within=30)
+        await client.wait(Ref(AgentRuntime, "helper", "default"), is_running, within=REAL)
         address = (await client.get(Ref(Service, "helper", "default"))).spec.cluster_ip or ""
         (before,) = await client.list(Pod)
         answers = [(await send(address, "hello"))["text"]]
         async with asyncio.TaskGroup() as group:
             sending = group.create_task(send_continuously(address, answers))
             await client.patch(Ref(ConfigMap, "prompts", "default"), MergePatch({"data": {"system": "Be brief."}}))
-            await client.wait_gone(before.ref, uid=before.metadata.uid, within=30)
+            await client.wait_gone(before.ref, uid=before.metadata.uid, within=REAL)
             sending.cancel()
         answers.append((await send(address, "hello"))["text"])
         assert (answers[0], answers[-1]) == ("[Be kind.] hello", "[Be brief.] hello")
@@ -151,7 +147,7 @@ async def delete_everything(client: Client) -> None:
     alive = [found for found in map(identity_of, pids) if found is not None]
     await client.delete(Ref(AgentRuntime, "helper", "default"))
     for ref in (Ref(Deployment, "helper", "default"), Ref(Service, "helper", "default"), *(one.ref for one in pods)):
-        await client.wait_gone(ref, within=30)
+        await client.wait_gone(ref, within=REAL)
     assert not any(map(is_alive, alive))
 
 
@@ -166,42 +162,46 @@ async def pid_of(client: Client, pod: Pod) -> list[str]:
     return [one.rpartition("/")[2].split("-")[0] for one in ids if one.rpartition("/")[2].split("-")[0].isdigit()]
 
 
-@SLOW
-async def test_a_tool_is_available_within_a_second_of_its_pod() -> None:
+async def test_the_watch_of_its_pod_makes_a_tool_available() -> None:
     text = await asyncio.to_thread((EXAMPLES / "2-tools.yaml").read_text)
     tools, calculator = Ref(ToolRegistry, "tools", "default"), Ref(Deployment, "calculator", "default")
     async with local_omnia() as local:
         for one in read_manifests(text):
             await local.client.create(one)
         await local.client.patch(calculator, MergePatch({"spec": {"replicas": 0}}))
-        await local.client.wait(calculator, lambda it: it.status is not None and not it.status.replicas, within=15)
-        await local.client.wait(tools, is_failed, within=15)
+        await local.client.wait(calculator, lambda it: it.status is not None and not it.status.replicas, within=REAL)
+        await local.client.wait(tools, is_failed, within=REAL)
         await local.client.patch(calculator, MergePatch({"spec": {"replicas": 1}}))
-        await local.client.wait(calculator, lambda it: it.status is not None and it.status.ready_replicas == 1)
-        await local.client.wait(tools, is_ready, within=1)
+        await local.client.wait(
+            calculator, lambda it: it.status is not None and it.status.ready_replicas == 1, within=REAL
+        )
+        await local.client.wait(tools, is_ready, within=REAL)
+
+
+def has_one_replica(deployment: Deployment) -> bool:
+    return deployment.status is not None and deployment.status.ready_replicas == 1
 
 
 def is_failed(registry: ToolRegistry) -> bool:
     return registry.status is not None and registry.status.phase != "Ready"
 
 
-@SLOW
 async def test_a_canary_continues_after_a_restart_of_the_manager(tmp_path: Path) -> None:
     pack = Ref(PromptPack, "pack", "default")
     data = str(tmp_path / "omnia.db")
     async with local_omnia(data=data) as local:
         for one in manifests().values():
             await local.client.create(one)
-        await local.client.wait(Ref(AgentRuntime, "helper", "default"), is_running, within=30)
+        await local.client.wait(Ref(AgentRuntime, "helper", "default"), is_running, within=REAL)
         second = manifests()["ConfigMap"] | {"metadata": {"name": "second", "namespace": "default"}}
         await local.client.create(second)
         source = {"type": "configmap", "configMapRef": {"name": "second"}}
         rollout = {"type": "canary", "canary": {"weight": 10, "stepWeight": 30, "interval": "1s"}}
         spec = {"version": "2.0.0", "source": source, "rollout": rollout}
         await local.client.patch(pack, MergePatch({"spec": spec}))
-        await local.client.wait(pack, lambda it: it.status is not None and it.status.canary_weight == 40, within=30)
+        await local.client.wait(pack, lambda it: it.status is not None and it.status.canary_weight == 40, within=REAL)
     async with local_omnia(data=data) as local:
-        await local.client.wait(pack, lambda it: it.status is not None and it.status.phase == "Active", within=30)
+        await local.client.wait(pack, lambda it: it.status is not None and it.status.phase == "Active", within=REAL)
         events = sorted(await local.client.list(Event, namespace="default"), key=lambda it: str(it.event_time))
     messages = " ".join(it.message or "" for it in events if (it.reason or "").startswith("Canary"))
     assert re.findall(r"(\d+) %", messages) == ["10", "40", "70", "100"]

@@ -188,6 +188,7 @@ def run(
     hints: Sequence[str] | None = None,
     tracing: "Tracing | None" = None,
     record: str | Path | Recording | None = None,
+    began: float | None = None,
 ) -> None:
     """Runs controllers and systems until SIGINT or SIGTERM; then running reconciles finish, unless a second one comes.
 
@@ -203,9 +204,10 @@ def run(
     directly; in any other server they are registered (see `Manager`). `setup` is called with the manager before it
     starts; `waiting` is entered until all controllers have synced; `hints` are the commands to print, in place of those
     of its systems; `tracing` makes spans of reconciles and requests; `record` is the file to record in (SIGUSR1
-    begins a recording, SIGUSR2 ends it). Returns after an orderly stop; else raises SystemExit: 2 for a usage error.
+    begins a recording, SIGUSR2 ends it); `began` is the `time.perf_counter()` from which the ready line counts, by
+    default that of this call. Returns after an orderly stop; else raises SystemExit: 2 for a usage error.
     """
-    began = time.perf_counter()
+    began = time.perf_counter() if began is None else began
     given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespaces=_names(namespace))
     try:
         parsed = read_arguments(sys.argv[1:] if arguments is None else arguments)

@@ -12,13 +12,13 @@ from levelset.kinds.core_v1 import ConfigMap
 
 
 class ${kind}Spec(Spec):
-    """The desired state of a ${words}."""
+    """The desired state of one ${words}."""
 
     message: str
 
 
 class ${kind}Status(Status):
-    """The observed state of a ${words}."""
+    """The observed state of one ${words}."""
 
     ready: bool = False
 
@@ -28,11 +28,11 @@ class ${kind}(
     api="${api}",
     columns=[Column("Ready", ".status.ready", "boolean")],
 ):
-    """A ${words}."""
+    """One ${words}; describe here what it is, for `kubectl explain`."""
 
 
 def config_map(wanted: ${kind}) -> ConfigMap:
-    """The desired ConfigMap of a ${words}; replace it with the children of your kind."""
+    """The desired ConfigMap of one ${words}; replace it with the children of your kind."""
     return ConfigMap.new(wanted.name, namespace=wanted.namespace, data={"message": wanted.spec.message})
 
 
@@ -55,7 +55,7 @@ from levelset.testing import Cluster
 from ${package}.${module} import ${kind}, ${kind}Spec, ${plural}
 
 
-async def test_a_${module}_gets_its_config_map(cluster: Cluster) -> None:
+async def test_each_${module}_gets_its_config_map(cluster: Cluster) -> None:
     async with cluster.running(${plural}):
         made = await cluster.create(${kind}.new("one", ${kind}Spec(message="hello")))
         found = await cluster.until(Ref(ConfigMap, "one"))

@@ -7,7 +7,7 @@ from levelset.testing import Cluster
 from shop.web_order import WebOrder, WebOrderSpec, web_orders
 
 
-async def test_a_web_order_gets_its_config_map(cluster: Cluster) -> None:
+async def test_each_web_order_gets_its_config_map(cluster: Cluster) -> None:
     async with cluster.running(web_orders):
         made = await cluster.create(WebOrder.new("one", WebOrderSpec(message="hello")))
         found = await cluster.until(Ref(ConfigMap, "one"))

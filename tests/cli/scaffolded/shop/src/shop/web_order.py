@@ -5,13 +5,13 @@ from levelset.kinds.core_v1 import ConfigMap
 
 
 class WebOrderSpec(Spec):
-    """The desired state of a web order."""
+    """The desired state of one web order."""
 
     message: str
 
 
 class WebOrderStatus(Status):
-    """The observed state of a web order."""
+    """The observed state of one web order."""
 
     ready: bool = False
 
@@ -21,11 +21,11 @@ class WebOrder(
     api="shop.example.dev/v1",
     columns=[Column("Ready", ".status.ready", "boolean")],
 ):
-    """A web order."""
+    """One web order; describe here what it is, for `kubectl explain`."""
 
 
 def config_map(wanted: WebOrder) -> ConfigMap:
-    """The desired ConfigMap of a web order; replace it with the children of your kind."""
+    """The desired ConfigMap of one web order; replace it with the children of your kind."""
     return ConfigMap.new(wanted.name, namespace=wanted.namespace, data={"message": wanted.spec.message})
 
 
