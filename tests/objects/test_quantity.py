@@ -236,3 +236,15 @@ def test_any_text_is_a_quantity_or_a_bad_quantity():
             assert str(error).isprintable()
         else:
             assert Quantity(str(quantity)) == quantity
+
+
+def test_objects_share_the_quantities_that_they_write_alike() -> None:
+    assert Quantity.from_tree("250m") is Quantity.from_tree("250m")
+    assert Quantity.from_tree("0.25") == Quantity.from_tree("250m")
+    assert str(Quantity.from_tree("250m")) != str(Quantity.from_tree("0.25Ki"))
+
+
+def test_a_long_text_is_parsed_and_not_shared() -> None:
+    text = "1" * 40
+    assert Quantity.from_tree(text) == Quantity.from_tree(text)
+    assert Quantity.from_tree(text) is not Quantity.from_tree(text)

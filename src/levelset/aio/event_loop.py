@@ -5,6 +5,8 @@ from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
+from levelset.aio.collection_threshold import raise_threshold
+
 __all__ = ["loop_factory", "run"]
 
 T = TypeVar("T")
@@ -13,7 +15,8 @@ _FASTER: Final = "uvloop"
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Like `asyncio.run`, on uvloop if it is installed (`levelset[fast]`)."""
+    """Like `asyncio.run`, on uvloop if it is installed (`levelset[fast]`), and with rarer garbage collections."""
+    raise_threshold()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(main)
 

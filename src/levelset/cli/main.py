@@ -1,18 +1,16 @@
 """The entry point of the `levelset` command; explains what to install if its optional libraries are missing."""
 
-import gc
 import sys
 import time
 from typing import Final
+
+from levelset.aio.collection_threshold import raise_threshold
 
 __all__ = ["STARTED", "main"]
 
 STARTED: Final = time.perf_counter()
 """When this process began to import the command; the ready lines count from here."""
 OPTIONAL: Final = frozenset({"click", "rich"})
-# Imports allocate hundreds of thousands of objects that live as long as the process: with Python's default of 700, a
-# tenth of the start was spent on collections that found nothing. One of 20,000 objects takes about a millisecond.
-_COLLECTION_THRESHOLD: Final = 20_000
 
 
 def main() -> None:
@@ -20,7 +18,7 @@ def main() -> None:
 
     Exit codes: 0 done, 1 failed or standard output has no reader, 2 usage error or missing library.
     """
-    gc.set_threshold(_COLLECTION_THRESHOLD)
+    raise_threshold()
     try:
         # Imported late: click is an optional extra, and this message must work without it.
         from levelset.cli.commands import levelset  # noqa: PLC0415

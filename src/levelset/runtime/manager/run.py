@@ -204,10 +204,9 @@ def run(
     directly; in any other server they are registered (see `Manager`). `setup` is called with the manager before it
     starts; `waiting` is entered until all controllers have synced; `hints` are the commands to print, in place of those
     of its systems; `tracing` makes spans of reconciles and requests; `record` is the file to record in (SIGUSR1
-    begins a recording, SIGUSR2 ends it); `began` is the `time.perf_counter()` from which the ready line counts, by
-    default that of this call. Returns after an orderly stop; else raises SystemExit: 2 for a usage error.
+    begins a recording, SIGUSR2 ends it); the ready line counts from `began`, by default this call. Returns after an
+    orderly stop; else raises SystemExit: 2 for a usage error.
     """
-    began = time.perf_counter() if began is None else began
     given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespaces=_names(namespace))
     try:
         parsed = read_arguments(sys.argv[1:] if arguments is None else arguments)
@@ -218,20 +217,24 @@ def run(
         _require_parts(parts)
         options: dict[str, Any] = {"grace": grace, "health": parsed.health or health, "webhooks": webhooks}
         options |= _replicas(leader, shards, parsed) | {"record": _recording(record, parsed)}
-        shown: dict[str, Any] = {"waiting": waiting or _no_progress, "hints": hints, "tracing": tracing}
-        event_loop.run(_Program(parts, _merged(given, parsed), options, setup, began, **shown).run())
+        shown: dict[str, Any] = {"waiting": waiting or _no_progress, "hints": hints, "tracing": tracing, "began": began}
+        event_loop.run(_Program(parts, _merged(given, parsed), options, setup, **shown).run())
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(2) from error
     except BrokenPipeError:
-        # At the end Python would flush what is left, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(128 + signal.SIGINT) from None
     except (ExceptionGroup, LevelsetError) as error:
         _log.error("stopped because of a failure", exc_info=error)
         raise SystemExit(1) from error
+
+
+def _discard_output() -> None:
+    """Sends the rest of standard output nowhere: at the end Python would flush it, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _names(namespace: Namespaces) -> tuple[str, ...]:
@@ -288,17 +291,17 @@ class _Program:
         arguments: Arguments,
         options: dict[str, Any],
         setup: Callable[[Manager], object] | None,
-        began: float,
         *,
         waiting: Waiting,
         hints: Sequence[str] | None,
         tracing: "Tracing | None",
+        began: float | None,
     ) -> None:
         self._arguments = arguments
         self._parts = parts
         self._options: dict[str, Any] = {**options, "admin": True, "observers": () if tracing is None else (tracing,)}
         self._setup = setup
-        self._began = began
+        self._began = time.perf_counter() if began is None else began
         self._waiting = waiting
         self._hooks: Sequence[Hook] = () if tracing is None else (tracing.hook,)
         self._facts: dict[str, str | list[str] | dict[str, str]] = {}
