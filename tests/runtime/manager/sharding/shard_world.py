@@ -22,13 +22,18 @@ from levelset.errors import Fenced, LeaseLost, Unreachable
 from levelset.runtime.cache import Cluster
 from levelset.runtime.manager.sharding import Sharding, ShardMember, View
 from levelset.testing.watch_control import HeldEvents, WatchControl
+from tests.runtime.manager.sharding.owner_gaps import OwnerGaps
 
 __all__ = ["SimulatedMember", "World", "run_world"]
 
 KEYS = tuple(f"sites/default/site-{number}" for number in range(8))
 SETTINGS = Sharding(name="sites", drain=3.0)
 CHECKED = 0.5
-"""So many seconds apart it is checked whether each key has an owner."""
+CLOSELY = 0.02
+"""So many seconds apart it is checked whether each key has an owner; closely when one has had none for long."""
+PEACE = 45.0
+SETTLED = 5.0
+"""At most so many seconds in peace until all have joined, and then so many more."""
 _RESUMED = 0.05
 """So many seconds after it was resumed, a process that has lost its Lease may not have noticed yet."""
 
@@ -81,7 +86,11 @@ def paused_with(gate: Gate, inner: Coroutine[Any, Any, Any]) -> Generator[Any, A
 def make_task(loop: asyncio.AbstractEventLoop, inner: Any, context: Any = None, **options: Any) -> "asyncio.Task[Any]":
     """The task factory: tasks that a simulated process creates stop with it."""
     gate = (context.get(_PROCESS) if context is not None else None) or _PROCESS.get()
-    return asyncio.Task(inner if gate is None else _paused(gate, inner), loop=loop, context=context, **options)
+    if gate is None:
+        return asyncio.Task(inner, loop=loop, context=context, **options)
+    task: asyncio.Task[Any] = asyncio.Task(_paused(gate, inner), loop=loop, context=context, **options)
+    task.add_done_callback(lambda _: inner.close())  # one that is cancelled before its first step never awaits it
+    return task
 
 
 async def _paused(gate: Gate, inner: Coroutine[Any, Any, Any]) -> Any:
@@ -94,11 +103,15 @@ class Wire:
     """The network of one process: it delays, and it can be cut off in several ways."""
 
     random: Random
+    on_unheard: Callable[[], None]
+    """Called when a write has arrived whose response gets lost."""
     state: str = "up"
+    calls: int = 0
     watches: WatchControl = field(default_factory=WatchControl)
     _held: HeldEvents | None = None
 
     async def __call__(self, call: Call, send: Send) -> Response:
+        self.calls += 1
         await timing.sleep(self.random.choice((0.0, 0.002, 0.03, 0.2)))
         match self.state:
             case "unreachable":
@@ -109,6 +122,8 @@ class Wire:
                 raise Unreachable("the connection is reset", is_sent=False)
             case "loses responses" if call.verb != "watch":
                 await send(call)
+                if call.verb in {"create", "update"}:
+                    self.on_unheard()
                 raise Unreachable("the response was lost", is_sent=True)
             case _:
                 return await self.watches(call, send)
@@ -138,7 +153,7 @@ class SimulatedWork:
         self._since = None
 
     def is_drained(self) -> bool:
-        moving = [key for key in self.acts if not self._process.member.view.owns(key)]
+        moving = [key for key in self.acts if not self._process.owns(key)]
         self._since = timing.now() if self._since is None else self._since
         if timing.now() >= self._since + SETTINGS.drain:
             for key in moving:
@@ -150,11 +165,13 @@ class SimulatedWork:
 
     async def run(self) -> None:
         random, process = self._world.random, self._process
+        await process.member.admitted.wait()
+        process.admitted_at = timing.now()
         for key in cycle(random.sample(KEYS, len(KEYS))):
             if key not in self.acts and process.may_act(key):
                 act = asyncio.get_running_loop().create_task(self._act(key))
                 self.acts[key] = act
-            await timing.sleep(random.choice((0.05, 0.2, 0.5)))
+            await timing.sleep(random.choice((0.05, 0.5, 1.0)))
 
     async def stop(self) -> None:
         for act in self.acts.values():
@@ -188,9 +205,10 @@ class SimulatedMember:
     def __init__(self, world: "World", number: int) -> None:
         self.number = number
         self.gate = Gate()
-        self.wire = Wire(world.random)
+        self.wire = Wire(world.random, self._fail_again)
         self.acting: set[str] = set()
-        self.started_at = 0.0
+        self.undisturbed_since = 0.0
+        self.admitted_at: float | None = None
         self.resumed_at = -1.0
         self.is_killed = False
         self.rate = world.random.choice((0.95, 1.0, 1.05)) if world.is_skewed else 1.0
@@ -199,19 +217,55 @@ class SimulatedMember:
         self._world = world
         self._task: asyncio.Task[None] | None = None
         self.is_joined = False
+        self._owned_in: View | None = None
+        self._owned: dict[str, bool] = {}
+
+    def _fail_again(self) -> None:
+        self._world.gaps.fail(self, self._world.members, timing.now())
 
     def now(self) -> float:
         return timing.now() * self.rate + self.offset
 
     def may_act(self, key: str) -> bool:
-        return self.is_joined and self.member.may_act() and self.member.view.owns(key)
+        return self.is_joined and self.member.may_act() and self.owns(key)
+
+    @property
+    def me(self) -> str:
+        return self.member.name if self.is_joined else f"m{self.number:08d}x"
+
+    @property
+    def holder(self) -> str:
+        return f"host-{self.number}"
+
+    @property
+    def is_healthy(self) -> bool:
+        return self.is_running and not self.gate.is_paused and self.wire.state == "up"
+
+    @property
+    def is_serving(self) -> bool:
+        is_reaching = self.is_running and not self.gate.is_paused and self.wire.state in {"up", "loses responses"}
+        return is_reaching and self.is_joined and self.member.may_act()
+
+    @property
+    def waits_for(self) -> frozenset[str]:
+        if not self.is_running or not self.is_joined:
+            return frozenset()
+        state = self.member.state
+        if state.is_admitted or not self.member._may_exist:
+            return frozenset()
+        return state.awaited or frozenset(state.others)
+
+    def owns(self, key: str) -> bool:
+        if self._owned_in is not self.member.view:
+            self._owned_in, self._owned = self.member.view, {one: self.member.view.owns(one) for one in KEYS}
+        return self._owned[key]
 
     @property
     def is_running(self) -> bool:
         return self._task is not None and not self._task.done() and not self.is_killed
 
     def start(self) -> None:
-        self.started_at = timing.now()
+        self.undisturbed_since = timing.now()
         token = _PROCESS.set(self.gate)
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"process {self.number}")
         _PROCESS.reset(token)
@@ -221,8 +275,8 @@ class SimulatedMember:
         client = await Client.connect(self._world.server, wire_hooks=[self.wire])
         work = SimulatedWork(self._world, self)
         async with client, Cluster(client) as cluster:
-            settings = replace(SETTINGS, identity=f"host-{self.number}")
-            self.member = ShardMember(cluster, settings, work, clock=self.now, suffix=f"m{self.number:08d}x")
+            settings = replace(SETTINGS, identity=self.holder)
+            self.member = ShardMember(cluster, settings, work, clock=self.now, suffix=self.me)
             self.is_joined = True
             acting = asyncio.get_running_loop().create_task(work.run())
             try:
@@ -249,8 +303,12 @@ class SimulatedMember:
         self.gate.pause()
 
     def resume(self) -> None:
-        self.resumed_at = timing.now()
+        self.resumed_at = self.undisturbed_since = timing.now()
         self.gate.resume()
+
+    def heal(self) -> None:
+        self.undisturbed_since = timing.now()
+        self.wire.heal()
 
     def kill(self) -> None:
         self.is_killed = True
@@ -275,18 +333,22 @@ class World:
         self.wrong: list[str] = []
         self.story: list[str] = []
         self.acts = 0
-        self.longest_gap = 0.0
+        self.gaps = OwnerGaps(KEYS)
         self.is_over = False
-        self.disturbed_at = 0.0
         self.last_acts: dict[str, float] = {}
-        self._unowned: dict[str, float] = {}
 
     def log(self, text: str) -> None:
         self.story.append(f"{timing.now():8.3f} {text}")
 
-    def disturb(self, text: str) -> None:
-        self.log(text)
-        self.disturbed_at = timing.now()
+    @property
+    def slowest(self) -> float:
+        """The rate of the slowest clock: what is promised is in seconds of that."""
+        return min(one.rate for one in self.members)
+
+    def fail(self, member: SimulatedMember, text: str) -> None:
+        """A member is about to be paused, cut off or killed."""
+        self.log(f"{member.number} {text}")
+        self.gaps.fail(member, self.members, timing.now())
 
     def note(self, by: SimulatedMember, key: str, what: str) -> None:
         """A member starts to act on a key, or writes: no other one may be at it."""
@@ -311,7 +373,7 @@ class World:
 
         def heal() -> None:
             end()
-            self.disturb("a disturbance ends")
+            self.log("a disturbance ends")
 
         asyncio.get_running_loop().call_later(seconds, heal)
         return timing.now() + seconds + 0.01
@@ -326,25 +388,16 @@ class World:
     def alive(self) -> list[SimulatedMember]:
         return [one for one in self.members if one.is_running]
 
-    def check_owners(self) -> None:
-        """Measures for how long each key has had no owner, since the last disturbance at least."""
-        now = timing.now()
-        healthy = [one for one in self.alive if not one.gate.is_paused and one.wire.state == "up"]
-        if not any(one.is_joined and one.member.may_act() for one in healthy):
-            # No member can take over; a new process has to see a Lease for its whole duration first.
-            self.disturbed_at = max(self.disturbed_at, min((one.started_at for one in healthy), default=now))
-        acting = [one for one in self.alive if not one.gate.is_paused and one.is_joined and one.member.may_act()]
-        for key in KEYS:
-            if any(one.member.view.owns(key) for one in acting):
-                self._unowned.pop(key, None)
-                continue
-            since = max(self._unowned.setdefault(key, now), self.disturbed_at)
-            self.longest_gap = max(self.longest_gap, now - since)
+    def is_settled(self, since: float) -> bool:
+        """Whether all processes have joined, and every key was acted on since then."""
+        acting = all(one.is_joined and one.member.may_act() for one in self.alive)
+        return acting and all(self.last_acts.get(key, 0.0) > since for key in KEYS)
 
     async def watch(self) -> None:
+        """Measures for how long each key has no owner; often when one has had none for long."""
         while True:
-            self.check_owners()
-            await timing.sleep(CHECKED)
+            self.gaps.check(self.members, timing.now())
+            await timing.sleep(CLOSELY if self.gaps.current > SETTINGS.lease - CHECKED else CHECKED)
 
 
 async def disturb(world: World, steps: int) -> None:
@@ -352,38 +405,39 @@ async def disturb(world: World, steps: int) -> None:
     random, healed_at = world.random, 0.0
     for _ in range(steps):
         await timing.sleep(random.choice((0.5, 3.0, 12.0, 25.0)))
-        there = [one for one in world.alive if not one.gate.is_paused and one.wire.state == "up" and one.is_joined]
+        there = [one for one in world.alive if one.is_healthy and one.is_joined]
         if not there:
             continue
         chosen, what = random.choice(there), random.choice(("pause", "cut", "kill", "stop", "join", "pause", "cut"))
         seconds = random.choice((1.0, 8.0, 14.0, 18.0, 40.0))
         match what:
             case "pause":
-                world.disturb(f"{chosen.number} is paused for {seconds} s")
+                world.fail(chosen, f"is paused for {seconds} s")
                 chosen.pause()
                 healed_at = max(healed_at, world.heal(chosen.resume, seconds))
             case "cut":
                 state = random.choice(("unreachable", "hangs", "loses responses"))
-                world.disturb(f"{chosen.number} is cut off for {seconds} s: {state}")
+                world.fail(chosen, f"is cut off for {seconds} s: {state}")
                 chosen.wire.cut(state)
-                healed_at = max(healed_at, world.heal(chosen.wire.heal, seconds))
+                healed_at = max(healed_at, world.heal(chosen.heal, seconds))
             case "kill":
-                world.disturb(f"{chosen.number} is killed")
+                world.fail(chosen, "is killed")
                 chosen.kill()
                 world.add()
             case "stop":
-                world.disturb(f"{chosen.number} stops")
+                world.log(f"{chosen.number} stops")
                 await chosen.stop()
                 world.add()
             case _:
                 if len(world.alive) < 5:
-                    world.disturb("another one joins")
+                    world.log("another one joins")
                     world.add()
     await timing.sleep_until(max(healed_at, timing.now()))
 
 
 @asynccontextmanager
-async def open_world(seed: int) -> AsyncIterator[World]:
+async def open_world(seed: int, members: int | None = None) -> AsyncIterator[World]:
+    """Members of a run that has just begun: two to four, unless given."""
     random = Random(seed)
     asyncio.get_running_loop().set_task_factory(make_task)
     server = ApiServer()
@@ -391,7 +445,7 @@ async def open_world(seed: int) -> AsyncIterator[World]:
     world = World(server, random, is_skewed=random.random() < 0.5)
     watching = asyncio.get_running_loop().create_task(world.watch())
     try:
-        for _ in range(random.choice((2, 3, 4))):
+        for _ in range(random.choice((2, 3, 4)) if members is None else members):
             world.add()
             await timing.sleep(random.choice((0.0, 0.05, 3.0)))
         yield world
@@ -405,17 +459,19 @@ async def open_world(seed: int) -> AsyncIterator[World]:
 
 
 async def run_world(seed: int) -> World:
-    """One run: members join, are disturbed, and at the end have half a minute in peace."""
+    """One run: members join and are disturbed; at the end they have peace until all have joined, and a while more."""
     async with open_world(seed) as world:
         await timing.sleep(5.0)
-        world.disturb("all have joined")
+        world.log("all have joined")
         await disturb(world, world.random.choice((1, 2, 4)))
         if not world.alive:
             world.add()
-        world.disturb("peace")
+        world.log("peace")
         quiet = timing.now()
-        await timing.sleep(30.0)
-        for key in KEYS:
-            if world.last_acts.get(key, 0.0) < quiet + 17.5:
-                world.wrong.append(f"{key} has no owner at the end")
+        await timing.sleep(SETTLED)  # what has lost its Lease is started again within that time
+        while timing.now() < quiet + PEACE and not world.is_settled(quiet):
+            await timing.sleep(1.0)
+        await timing.sleep(SETTLED)
+        missing = [key for key in KEYS if world.last_acts.get(key, 0.0) < quiet]
+        world.wrong += [f"{key} has no owner at the end" for key in missing]
     return world

@@ -1,5 +1,7 @@
 """The hand-over between members as a pure state machine: who waits for whom, and until when."""
 
+from dataclasses import replace
+
 from levelset.runtime.manager.sharding.membership import LeaseTimes, MemberRecord, Membership
 
 TIMES = LeaseTimes(lease=15, renew=10, retry=2, allowance=1)
@@ -97,9 +99,9 @@ def test_the_duration_that_counts_is_that_of_the_lease_itself() -> None:
 
 def test_members_release_an_expired_lease_one_after_the_other() -> None:
     member = joined("d", a=record("1"), b=record("1"), c=record("1"), x=record("1"))
-    assert set(member.expired(16.4)) == set()
-    assert set(member.expired(16.5)) == {"a", "b", "c"}
-    assert set(member.expired(16.75)) == {"a", "b", "c", "x"}
+    assert set(member.expired(16.09)) == set()
+    assert set(member.expired(16.11)) == {"a", "b", "c"}
+    assert set(member.expired(16.16)) == {"a", "b", "c", "x"}
     first = joined("0", a=record("1"))
     assert first.expired(16.0) == {"a": "1"}
 
@@ -117,12 +119,63 @@ def test_a_member_that_resigned_may_not_act_again() -> None:
     member = joined()
     member.resign()
     member.record_written(1.0)
+    member.observe("a", record(), 1.0)
     assert not member.may_act(1.0)
 
 
-def test_a_member_is_known_to_be_alive_once_it_has_renewed_in_our_sight() -> None:
+def test_a_member_is_known_to_be_alive_once_it_has_renewed_in_our_sight_at_its_pace() -> None:
     member = joined(now=1.0, a=record("1"))
-    assert not member.is_alive("a", 1.0)
-    member.observe("a", record("2"), 2.0)
-    assert member.is_alive("a", 1.0)
-    assert member.is_alive("gone", 1.0)
+    assert not member.are_alive(1.0, 1.0)
+    member.observe("a", record("2"), 3.0)
+    assert member.are_alive(1.0, 3.0)
+    assert not member.are_alive(3.0, 3.0), "not since then"
+    assert not member.are_alive(1.0, 7.5), "not lately"
+    member.observe("a", released(), 8.0)
+    assert member.are_alive(8.0, 8.0), "it is gone"
+
+
+def test_renewals_that_are_seen_all_at_once_do_not_show_that_a_member_is_alive() -> None:
+    member = joined(now=0.0, a=record("1"), b=record("1"))
+    member.observe("a", record("2"), 18.0)
+    assert not member.are_alive(1.0, 18.0), "its renewals were not seen for a while"
+    member.observe("a", record("3"), 18.0)
+    assert not member.are_alive(1.0, 18.0)
+
+
+def test_the_pace_is_what_the_member_says() -> None:
+    member = Membership("b", "host_b", TIMES)
+    slow = MemberRecord(holder="host", version="1", duration=60, retry=10)
+    member.observe("a", slow, 0.0)
+    member.observe("a", replace(slow, version="2"), 10.0)
+    assert member.are_alive(0.0, 15.0)
+
+
+def test_a_list_that_is_older_than_an_event_does_not_take_an_acknowledgement_back() -> None:
+    member = Membership("b", "host_b", TIMES)
+    member.record_written(0.0)
+    member.observe("a", record("1"), 0.0)
+    member.observe("a", record("2", "b"), 0.1)  # the event is faster than the response
+    member.begin({"a": record("1")}, 0.2)
+    assert member.may_act(0.2)
+    assert member.expired(17.0) == {"a": "2"}
+
+
+def test_a_list_that_is_older_than_a_release_does_not_bring_the_member_back() -> None:
+    member = Membership("b", "host_b", TIMES)
+    member.record_written(0.0)
+    member.observe("a", record("1"), 0.0)
+    member.observe("a", released(), 0.1)
+    member.begin({"a": record("1")}, 0.2)
+    assert member.may_act(0.2)
+    assert not member.others
+
+
+def test_releases_are_remembered_for_as_long_as_a_lease_lasts() -> None:
+    member = joined()
+    member.observe("a", released(), 1.0)
+    member.tick(17.0)
+    member.observe("a", record("1"), 17.0)
+    assert not member.others
+    member.tick(17.1)
+    member.observe("a", record("1"), 17.1)
+    assert set(member.others) == {"a"}

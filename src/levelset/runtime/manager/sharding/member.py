@@ -35,6 +35,7 @@ _LABEL: Final = f"{_GROUP}/name"
 _ACKNOWLEDGED: Final = f"{_GROUP}/acknowledged"
 _ALGORITHM: Final = f"{_GROUP}/algorithm"
 _KEYS: Final = f"{_GROUP}/keys"
+_RETRY: Final = f"{_GROUP}/retry-milliseconds"
 _POLL: Final = 0.05
 """Seconds between two checks whether what moves has stopped."""
 _MAX_NAME: Final = 50
@@ -172,9 +173,12 @@ class ShardMember:
         self._store: Store[Lease] | None = None
         self._lease: Lease | None = None
         self._may_exist = self._is_begun = False
+        self._names = 1
         self._published: frozenset[str] = frozenset()
         self._next_renewal = 0.0
         self._events = asyncio.Event()
+        self._releasing: asyncio.Task[None] | None = None
+        self._releases: dict[str, asyncio.Task[None]] = {}
         self._view = self.state.view
 
     @property
@@ -208,13 +212,15 @@ class ShardMember:
             self._store = handle.store
             handle.listen(self._observe)
             await handle.wait_ready()
-            await self._wait_alive()
-            while not await self._attempt(self._create):
-                await timing.sleep(self.settings.retry)
-            while True:
-                self._events.clear()
-                await self._step()
-                await self._wait()
+            self._releasing = asyncio.get_running_loop().create_task(self._release_expired(), name="expired Leases")
+            try:
+                await self._join()
+                while True:
+                    self._events.clear()
+                    await self._step()
+                    await self._wait()
+            finally:
+                await _cancel([self._releasing, *self._releases.values()])
 
     async def release(self) -> None:
         """Releases the Lease, so that the others take over at once; only when nothing runs any more. Never raises."""
@@ -226,6 +232,7 @@ class ShardMember:
             async with timing.within(self.settings.request_timeout):
                 while not await self._release(lease.ref, None):
                     pass
+                await self._client.delete(lease.ref, missing_ok=True)
         except (ApiError, Unreachable, TimeoutError) as error:
             self.last_error = error
 
@@ -242,6 +249,15 @@ class ShardMember:
         prefix = f"{self.settings.name}-"
         return lease.removeprefix(prefix) if lease.startswith(prefix) else None
 
+    async def _join(self) -> None:
+        """Creates the Lease, at a time when every member is alive."""
+        while True:
+            if not self._may_exist:
+                await self._wait_alive()
+            if await self._attempt(self._create):
+                return
+            await timing.sleep(self._pause)
+
     async def _wait_alive(self) -> None:
         """Waits until every member has renewed once, or is gone: a member that hangs would keep what moves waiting.
 
@@ -256,15 +272,18 @@ class ShardMember:
                 calm_at = began + self.settings.retry
             self._check_algorithm({one: other.record for one, other in self.state.others.items()})
             is_calm = self._clock() >= calm_at or not self.state.others
-            if is_calm and all(self.state.is_alive(one, began) for one in self.state.others):
+            if is_calm and self.state.are_alive(began, self._clock()):
                 return
-            await self._release_expired()
             await self._wait()
 
     async def _create(self) -> bool:
         # After an attempt whose outcome is not known it reads first: a member that gets no responses must not claim
         # objects again and again.
-        if self._may_exist and await self._client.find(self.ref) is not None:
+        if self._may_exist:
+            self._lease = await self._client.find(self.ref)
+            if self._lease is None:
+                self._rename()
+                return False
             return await self._write()
         sent, self._may_exist = self._clock(), True
         metadata = ObjectMeta(
@@ -284,6 +303,14 @@ class ShardMember:
         self.state.record_written(sent)
         self._next_renewal = sent + self.settings.retry
         return True
+
+    def _rename(self) -> None:
+        """Takes a new name: other members may still publish that they have acknowledged a Lease of the last one."""
+        self._names += 1
+        self._may_exist = False
+        self.name = f"{self.name.partition('-')[0]}-{self._names}"
+        self.ref = Ref(Lease, f"{self.settings.name}-{self.name}", self.ref.namespace)
+        self.state.rename(self.name)
 
     async def _begin(self) -> bool:
         # Without a resource version the list is consistent: it has every Lease that was created before.
@@ -312,7 +339,6 @@ class ShardMember:
             self._lose(f"it could not be renewed within {self.settings.renew:g} s ({self.last_error or 'no attempt'})")
         if not self._is_begun:
             self._is_begun = await self._attempt(self._begin)
-        await self._release_expired()
         self._notify()
         waiting = self.state.unacknowledged()
         if waiting and self._work.is_drained():
@@ -330,11 +356,16 @@ class ShardMember:
             self.handovers += 1
             self._work.changed(self._view)
 
+    @property
+    def _pause(self) -> float:
+        """Seconds between two attempts of a request that failed."""
+        return min(1.0, self.settings.retry)
+
     async def _renew(self) -> None:
         if await self._attempt(self._write):
             self._next_renewal = self._clock() + self.settings.retry
         else:
-            self._next_renewal = self._clock() + min(1.0, self.settings.retry)
+            self._next_renewal = self._clock() + self._pause
 
     async def _write(self) -> bool:
         if self._lease is None:
@@ -357,37 +388,55 @@ class ShardMember:
         return stamp if stamp != last else lease_time_now()
 
     def _annotations(self, acknowledged: frozenset[str]) -> dict[str, str]:
-        keys = str(self._work.keys())
-        return {_ACKNOWLEDGED: ",".join(sorted(acknowledged)), _ALGORITHM: ALGORITHM, _KEYS: keys}
+        return {
+            _ACKNOWLEDGED: ",".join(sorted(acknowledged)),
+            _ALGORITHM: ALGORITHM,
+            _KEYS: str(self._work.keys()),
+            _RETRY: str(round(1000 * self.settings.retry)),
+        }
 
     async def _release_expired(self) -> None:
-        now = self._clock()
-        for name, version in self.state.expired(now).items():
-            ref: Ref[Lease] = Ref(Lease, f"{self.settings.name}-{name}", self.ref.namespace)
+        """Releases what has expired, all at once and beside the renewals, so that no request waits for another."""
+        while True:
+            now = self._clock()
+            self.state.tick(now)
+            if self.state.view is not self._view:
+                self._events.set()
+            for name, version in self.state.expired(now).items():
+                if name not in self._releases:
+                    release = self._release_member(name, version)
+                    self._releases[name] = asyncio.get_running_loop().create_task(release, name=f"release {name}")
+            due = self.state.next_at(self._releases)
+            await timing.sleep(self.settings.retry if due is None else max(0.001, min(self.settings.retry, due - now)))
 
-            async def release(ref: Ref[Lease] = ref, version: str = version) -> bool:
-                return await self._release(ref, version)
-
-            if await self._attempt(release):
+    async def _release_member(self, name: str, version: str) -> None:
+        """Releases the Lease of another member in this version, and takes over when the server has accepted that."""
+        ref: Ref[Lease] = Ref(Lease, f"{self.settings.name}-{name}", self.ref.namespace)
+        try:
+            if await self._attempt(lambda: self._release(ref, version)):
                 self.state.observe(name, MemberRecord(holder="", version="", duration=0.0), self._clock())
-        self.state.tick(now)
+                self._events.set()
+                await self._attempt(lambda: self._client.delete(ref, missing_ok=True))
+            else:
+                await timing.sleep(self._pause)  # a renewal, or another member's release, arrives by the watch before
+        finally:
+            del self._releases[name]
 
     async def _release(self, ref: Ref[Lease], version: str | None) -> bool:
-        """Releases and deletes a Lease; with a version, only in this one. False if it has another version."""
+        """Writes an empty holder unless the Lease is gone; False if it no longer has the version, if one is given."""
         lease = None if self._store is None or version is None else self._store.get(ref)
         if lease is None:
             lease = await self._client.find(ref)
         if lease is None:
-            return version is None
-        if lease.spec.holder_identity:
-            if version is not None and lease.metadata.resource_version != version:
-                return False
-            try:
-                lease = await self._client.update(replace(lease, spec=replace(lease.spec, holder_identity="")))
-            except (Conflict, NotFound):
-                return False
-        with suppress(ApiError, Unreachable, TimeoutError):  # it says that it is released
-            await self._client.delete(ref, missing_ok=True)
+            return True
+        if not lease.spec.holder_identity:
+            return True
+        if version is not None and lease.metadata.resource_version != version:
+            return False
+        try:
+            await self._client.update(replace(lease, spec=replace(lease.spec, holder_identity="")))
+        except (Conflict, NotFound):
+            return False
         return True
 
     async def _attempt(self, request: Callable[[], Any]) -> bool:
@@ -422,9 +471,11 @@ class ShardMember:
     async def _wait(self) -> None:
         """Waits for a change of the Leases, or until something is due."""
         now, state = self._clock(), self.state
-        times = [now + self.settings.retry, *(at for at in (state.next_at(), state.deadline) if at is not None)]
+        if self._releasing is not None and self._releasing.done():
+            self._releasing.result()  # raises what must not have happened: errors of requests do not end it
+        times = [now + self.settings.retry]
         if state.deadline is not None:
-            times.append(self._next_renewal)
+            times += [state.deadline, self._next_renewal]
             if state.unacknowledged():
                 times.append(now + _POLL)
         with suppress(TimeoutError):
@@ -432,9 +483,15 @@ class ShardMember:
                 await self._events.wait()
 
 
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def _read(lease: Lease) -> MemberRecord:
     annotations = lease.metadata.annotations
-    keys = annotations.get(_KEYS, "")
+    keys, retry = annotations.get(_KEYS, ""), annotations.get(_RETRY, "")
     return MemberRecord(
         holder=lease.spec.holder_identity or "",
         version=lease.metadata.resource_version,
@@ -442,4 +499,5 @@ def _read(lease: Lease) -> MemberRecord:
         acknowledged=frozenset(filter(None, annotations.get(_ACKNOWLEDGED, "").split(","))),
         keys=int(keys) if keys.isdecimal() else 0,
         algorithm=annotations.get(_ALGORITHM, ""),
+        retry=int(retry) / 1000 if retry.isdecimal() else 0.0,
     )

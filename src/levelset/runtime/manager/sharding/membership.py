@@ -11,7 +11,7 @@ duration and the clock allowance. Times are seconds on the member's own monotoni
 never compared.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,9 +19,11 @@ from levelset.runtime.manager.sharding.rendezvous import View
 
 __all__ = ["LeaseTimes", "MemberRecord", "Membership", "OtherMember"]
 
-_STAGGER: Final = 0.25
+_STAGGER: Final = 0.05
 _MOST_STAGGER: Final = 3
 """So many members release an expired Lease one after the other; any others together with the last of them."""
+_LATELY: Final = 2
+"""A member that is alive has renewed within so many times its `retry`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,8 @@ class MemberRecord:
     acknowledged: frozenset[str] = frozenset()
     keys: int = 0
     algorithm: str = ""
+    retry: float = 0.0
+    """Seconds between its renewals; 0 if it does not say."""
 
 
 @dataclass(slots=True)
@@ -53,6 +57,8 @@ class OtherMember:
     record: MemberRecord
     changed_at: float
     """When its Lease was first seen as it is."""
+    changed_before: float | None = None
+    """When it was first seen as it was before; None if it was not."""
     is_missing: bool = False
     """Whether its Lease was deleted without having been released."""
     is_acknowledged: bool = False
@@ -69,7 +75,17 @@ class Membership:
         self.is_admitted = False
         """Whether all members that were there before have acknowledged this one."""
         self._awaited: set[str] | None = None
+        self._released: dict[str, float] = {}
+        """The members whose Leases were released lately, and when that was seen."""
         self._renewed_at: float | None = None
+
+    def rename(self, me: str) -> None:
+        """Gives this member another id, before it has a Lease: for one that may have had a Lease under the last."""
+        assert self._renewed_at is None, "a member that has a Lease has its id for good"
+        holder, known = self.view.members[self.me], dict(self.view.members)
+        del known[self.me]
+        self.me = me
+        self.view = View(me, {me: holder, **known})
 
     @property
     def deadline(self) -> float | None:
@@ -90,53 +106,71 @@ class Membership:
 
     def resign(self) -> None:
         """Stops acting for good."""
-        self._renewed_at, self.is_admitted = None, False
+        self._renewed_at, self._awaited, self.is_admitted = None, None, False
 
     def observe(self, member: str, record: MemberRecord | None, now: float) -> None:
-        """Takes in the Lease of another member; None if it does not exist."""
+        """Takes in the Lease of another member; None if it does not exist. What was released stays so."""
         known = self.others.get(member)
         if record is None:
             if known is not None:
                 known.is_missing = True
         elif not record.holder:
             self.others.pop(member, None)
+            self._released[member] = now
+            self._update()
+        elif member in self._released:
+            pass  # from a list, or an event, that is older than the release
         elif known is None:
             self.others[member] = OtherMember(record, now)
+            self._update()
         else:
             known.is_missing = False
             if record.version != known.record.version:
-                known.record, known.changed_at = record, now
-        self._update()
+                known.record, known.changed_before, known.changed_at = record, known.changed_at, now
+                self._update_awaited()  # the holder of a Lease is the same for as long as it is held
 
     def begin(self, seen: Mapping[str, MemberRecord], now: float) -> None:
         """Takes in a consistent list of all Leases, made after the own one was created.
 
-        These members must acknowledge this one; those that come later need the acknowledgement of this one.
+        These members must acknowledge this one; those that come later need the acknowledgement of this one. What was
+        observed of a member before is kept: it may be newer than the list, and say that this one is acknowledged.
         """
         for member, record in seen.items():
-            self.observe(member, record, now)
+            if member not in self.others:
+                self.observe(member, record, now)
         self._awaited = {one for one in seen if one in self.others}
         self._update()
 
     def tick(self, now: float) -> None:
         """Lets time pass: forgets members whose Lease was deleted and whose time has run out."""
+        oldest = now - self.times.lease - self.times.allowance
+        self._released = {one: at for one, at in self._released.items() if at >= oldest}
         gone = [one for one, other in self.others.items() if other.is_missing and now >= self._end_of(other)]
         for one in gone:
             del self.others[one]
-        self._update()
+        if gone:
+            self._update()
 
     def expired(self, now: float) -> Mapping[str, str]:
         """The members whose Lease this one should release now, with the versions that have run out."""
-        found: dict[str, str] = {}
+        rank, found = self._rank(), {}
         for one, other in self.others.items():
-            if not other.is_missing and now >= self._end_of(other) + self._stagger(one):
+            if not other.is_missing and now >= self._end_of(other) + self._stagger(one, rank):
                 found[one] = other.record.version
         return found
 
-    def is_alive(self, member: str, since: float) -> bool:
-        """Whether a member has renewed after `since`, or is gone."""
-        other = self.others.get(member)
-        return other is None or other.changed_at > since
+    def are_alive(self, since: float, now: float) -> bool:
+        """Whether every other member has renewed after `since`, lately, and at its pace.
+
+        A member that could not see events for a while sees them all at once, also those of members that are dead.
+        """
+        return all(self._is_alive(other, since, now) for other in self.others.values())
+
+    def _is_alive(self, other: OtherMember, since: float, now: float) -> bool:
+        retry = other.record.retry or self.times.retry
+        if other.changed_before is None or other.changed_at <= since or now - other.changed_at > _LATELY * retry:
+            return False
+        return retry / 2 <= other.changed_at - other.changed_before <= _LATELY * retry
 
     def unacknowledged(self) -> list[str]:
         """The members that wait for this one."""
@@ -158,25 +192,33 @@ class Membership:
         """The members whose acknowledgement is still missing."""
         return frozenset(self._awaited or ())
 
-    def next_at(self) -> float | None:
-        """When `tick` or `expired` may have something to do; None if there are no other members."""
+    def next_at(self, without: Container[str] = ()) -> float | None:
+        """When `tick` or `expired` may have something to do for members but these; None if there are no others."""
+        rank = self._rank()
         ends = [
-            self._end_of(other) + (0.0 if other.is_missing else self._stagger(one))
+            self._end_of(other) + (0.0 if other.is_missing else self._stagger(one, rank))
             for one, other in self.others.items()
+            if one not in without
         ]
         return min(ends, default=None)
 
     def _end_of(self, other: OtherMember) -> float:
         return other.changed_at + other.record.duration + self.times.allowance
 
-    def _stagger(self, expired: str) -> float:
+    def _rank(self) -> int:
+        """How many other members come before this one in the order of ids."""
+        return sum(one < self.me for one in self.others)
+
+    def _stagger(self, expired: str, rank: int) -> float:
         """The first members in the order of ids release one after the other, so that one write does for all."""
-        rank = sum(one < self.me for one in self.others if one != expired)
-        return _STAGGER * min(rank, _MOST_STAGGER)
+        return _STAGGER * min(rank - (expired < self.me), _MOST_STAGGER)
 
     def _update(self) -> None:
         self.view = self.view.with_members(self.others, {one: it.record.holder for one, it in self.others.items()})
-        if self._awaited is None:
+        self._update_awaited()
+
+    def _update_awaited(self) -> None:
+        if self._awaited is None or self.is_admitted:
             return
         self._awaited = {
             one for one in self._awaited if one in self.others and self.me not in self.others[one].record.acknowledged
