@@ -5,13 +5,14 @@ import json
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
-from levelset import Context, GiveUp
+from levelset import Context, GiveUp, Sharding
 from levelset.cli.status import status, trigger, why
 from levelset.runtime.manager import Manager
 from levelset.runtime.manager.process_records import FOLDER_VARIABLE, ProcessRecord, write_record
@@ -95,6 +96,62 @@ async def test_trigger_reconciles_the_object_once_more() -> None:
         reconciles = json.loads((await invoke_async("why", "website/blog", "-o", "json")).output)
     assert result.output == "triggered websites; see the result: levelset why website/blog\n"
     assert reconciles[-1]["reasons"] == ["requested by `levelset trigger`"]
+
+
+@asynccontextmanager
+async def sharing() -> AsyncGenerator[tuple[Manager, Manager], None]:
+    """Two members with eight objects; the commands reach only the first."""
+    shards = Sharding(name="sites", retry=0.2)
+    async with (
+        open_server() as server,
+        Manager(server, admin=True, shards=replace(shards, identity="pod-a_1")) as first,
+        Manager(server, shards=replace(shards, identity="pod-b_2")) as second,
+    ):
+        for one in (first, second):
+            one.add(websites(reconcile))
+            await one.wait_elected()
+        for number in range(8):
+            await first.client.create(website(f"site-{number}"))
+        await first.wait_idle()
+        await second.wait_idle()
+        yield first, second
+
+
+async def test_trigger_reconciles_what_this_member_owns_and_names_the_owner_of_the_rest() -> None:
+    async with sharing() as (first, second):
+        assert first.shard_member is not None
+        assert second.shard_member is not None
+        owns = first.shard_member.view.owns
+        mine, theirs = (
+            next(one for one in range(8) if owns(f"websites/default/site-{one}") is is_mine)
+            for is_mine in (True, False)
+        )
+        triggered = await invoke_async("trigger", f"website/site-{mine}")
+        refused = await invoke_async("trigger", f"website/site-{theirs}", "-n", "default")
+        shown = await invoke_async("trigger", f"website/site-{theirs}", "-o", "json")
+        member = second.shard_member.name
+    assert triggered.output.startswith("triggered websites; ")
+    assert refused.exit_code == 1
+    command = f"levelset trigger website/site-{theirs} -n default"
+    assert refused.output == (
+        f"websites reconciles it in another replica: member {member}, identity pod-b_2. Run `{command}` on the machine"
+        f" of pod-b; in a cluster: kubectl exec pod-b -- {command}\n"
+    )
+    found = {"controller": "websites", "member": member, "identity": "pod-b_2"}
+    assert json.loads(shown.stdout) == {"triggered": [], "elsewhere": [found]}
+
+
+async def test_status_shows_the_members_and_how_many_objects_each_has() -> None:
+    async with sharing() as (first, _):
+        assert first.shard_member is not None
+        mine = first.shard_counts()["websites"][0]
+        shown = (await invoke_async("status")).output.splitlines()
+    start = next(number for number, line in enumerate(shown) if line.startswith("MEMBER"))
+    assert shown[start].split() == ["MEMBER", "IDENTITY", "OBJECTS", "STATE"]
+    rows = [line.split(maxsplit=3)[1:] for line in shown[start + 1 : start + 3]]
+    assert ["pod-a_1", str(mine), "this process"] in rows
+    assert [row[0] for row in rows] == ["pod-a_1", "pod-b_2"]
+    assert 0 < mine < 8
 
 
 async def test_a_kind_without_a_controller_is_reported_with_the_known_kinds() -> None:

@@ -120,15 +120,31 @@ def _show_recorded(recording: str, thing: str, namespace: str | None, output: st
 def trigger(thing: str, namespace: str | None, pid: int | None, output: str) -> None:
     """Triggers a reconcile of an object in a running manager.
 
+    Where replicas share the objects, only the one that owns it can: all managers on this machine are asked, and if the
+    owner is not among them, the command fails and names it.
+
     Example: levelset trigger website/blog -n default
     """
     query = _query(thing, namespace or "default")
-    triggered = [name for one in call_managers(pid, "POST", f"/trigger?{query}", output) for name in one["triggered"]]
+    found = call_managers(pid, "POST", f"/trigger?{query}", output)
+    triggered = [name for one in found for name in one["triggered"]]
+    elsewhere = [one for response in found for one in response["elsewhere"] if one["controller"] not in triggered]
+    where = f" -n {namespace}" if namespace else ""
     if output == "json":
-        show_json({"triggered": triggered})
-    else:
-        where = f" -n {namespace}" if namespace else ""
+        show_json({"triggered": triggered, "elsewhere": elsewhere})
+    elif triggered:
         click.echo(f"triggered {', '.join(triggered)}; see the result: levelset why {thing}{where}")
+    if elsewhere:
+        raise CommandFailed(_elsewhere(elsewhere[0], f"levelset trigger {thing}{where}"))
+
+
+def _elsewhere(owner: Mapping[str, str], command: str) -> str:
+    """Which member owns an object, and how to reach it: an identity that was not given begins with the host's name."""
+    host = owner["identity"].partition("_")[0]
+    return (
+        f"{owner['controller']} reconciles it in another replica: member {owner['member']}, identity "
+        f"{owner['identity']}. Run `{command}` on the machine of {host}; in a cluster: kubectl exec {host} -- {command}"
+    )
 
 
 def call_managers(pid: int | None, method: str, path: str, output: str) -> Sequence[Any]:

@@ -7,7 +7,7 @@ commands `levelset status`, `why` and `trigger` use it.
 |---|---|
 | `GET /status` | the controllers with their queues and last failures, and the watches |
 | `GET /why?kind=&name=[&namespace=]` | the last reconciles of an object, with reasons and results |
-| `POST /trigger?kind=&name=[&namespace=]` | enqueues the object |
+| `POST /trigger?kind=&name=[&namespace=]` | enqueues the object; with shards, names the member that owns it |
 | `POST /record[?file=&size=&time=&redact=]` | records the manager from now on, within these limits |
 | `DELETE /record` | ends the recording |
 """
@@ -54,6 +54,8 @@ class ManagerView(msgspec.Struct, frozen=True):
     is_leader: Callable[[], bool]
     members: "Callable[[], Sequence[MemberReport] | None]" = lambda: None
     """The members of the shards; None without shards."""
+    other_owner: "Callable[[str, str], MemberReport | None]" = lambda _, __: None
+    """The other member that owns the object with a key, of a controller with a name; None if it is reconciled here."""
     record: Callable[[RecordingLimits | None], Awaitable[Mapping[str, Any]]] | None = None
     """Records the manager, or (None) ends the recording; returns the file and its size."""
 
@@ -143,7 +145,7 @@ class AdminServer:
         return {"reconciles": reconciles_of(self._view.controllers(), *_object_of(request))}
 
     def _trigger(self, request: Request) -> Any:
-        return {"triggered": trigger_reconcile(self._view.controllers(), *_object_of(request))}
+        return trigger_reconcile(self._view.controllers(), *_object_of(request), other_owner=self._view.other_owner)
 
 
 def _object_of(request: Request) -> tuple[str, str, str | None]:
@@ -188,18 +190,31 @@ def reconciles_of(
 
 
 def trigger_reconcile(
-    controllers: Mapping[str, RunningController[Any]], kind: str, name: str, namespace: str | None
-) -> Sequence[str]:
-    """Enqueues an object at the controllers of its kind; returns their names. NotFound as in `reconciles_of`."""
-    found = _of_kind(controllers, kind)
-    for controller in found:
-        gvk = _view(controller).gvk
+    controllers: Mapping[str, RunningController[Any]],
+    kind: str,
+    name: str,
+    namespace: str | None,
+    *,
+    other_owner: "Callable[[str, str], MemberReport | None]" = lambda _, __: None,
+) -> dict[str, Any]:
+    """Enqueues an object at the controllers of its kind; returns their names. NotFound as in `reconciles_of`.
+
+    Where another member of the shards owns the object nothing is enqueued: `elsewhere` has the member.
+    """
+    triggered: list[str] = []
+    elsewhere: list[dict[str, str]] = []
+    for controller in _of_kind(controllers, kind):
         try:
-            ref: Ref[Any] = Ref(gvk, name, namespace)
+            ref: Ref[Any] = Ref(_view(controller).gvk, name, namespace)
         except BadName as error:
             raise NotFound(str(error)) from error
-        controller.enqueue(ref, "requested by `levelset trigger`")
-    return [one.name for one in found]
+        owner = other_owner(controller.name, ref.key)
+        if owner is None:
+            controller.enqueue(ref, "requested by `levelset trigger`")
+            triggered.append(controller.name)
+        else:
+            elsewhere.append({"controller": controller.name, "member": owner.name, "identity": owner.identity})
+    return {"triggered": triggered, "elsewhere": elsewhere}
 
 
 def _of_kind(controllers: Mapping[str, RunningController[Any]], kind: str) -> Sequence[RunningController[Any]]:

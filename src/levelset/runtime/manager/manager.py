@@ -47,7 +47,7 @@ from levelset.runtime.watch.watcher import IDLE_TIMEOUT
 if TYPE_CHECKING:
     from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector
     from levelset.runtime.manager.sharding.hand_over import HandOver, ShardedController
-    from levelset.runtime.manager.sharding.member import Sharding, ShardMember
+    from levelset.runtime.manager.sharding.member import MemberReport, Sharding, ShardMember
     from levelset.runtime.manager.webhook_hosting import WebhookHosting
     from levelset.runtime.recording import Recorder
     from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
@@ -559,8 +559,15 @@ class Manager:
             watches=lambda: [one for managed in self._clusters.values() for one in managed.cluster.stats()],
             is_leader=lambda: self.is_leader,
             members=lambda: None if self._member is None else self._member.members(),
+            other_owner=self._other_owner,
             record=self._record_on_request,
         )
+
+    def _other_owner(self, controller: str, key: str) -> "MemberReport | None":
+        if self._member is None or self._hand_over is None or controller not in self._hand_over.controllers:
+            return None
+        owner = self._member.view.owner(self._hand_over.controllers[controller].shard_key(key))
+        return next((one for one in self._member.members() if one.name == owner and not one.is_me), None)
 
     async def _record_on_request(self, limits: RecordingLimits | None) -> Mapping[str, Any]:
         if limits is not None:

@@ -51,6 +51,10 @@ class ShardedController:
         """How many objects this member owns."""
         return len(self._owned)
 
+    def shard_key(self, key: str) -> str:
+        """The key of an object among all that the members share."""
+        return self._prefix + key
+
     def wants(self, key: str) -> bool:
         """Whether this member owns the object. What is refused is enqueued if the object moves here."""
         if self._view().owns(self._prefix + key):
