@@ -1,6 +1,7 @@
 """Leader election and shared work with the Leases of a real kube-apiserver, in real time."""
 
 import asyncio
+import sys
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -98,3 +99,57 @@ async def test_replicas_share_the_objects_and_hand_them_over(clients: list[Clien
         await until(lambda: sum(one.shard_counts()["sites"][0] for one in managers[1:]) == len(NAMES))
         leases = await clients[1].list(Lease, namespace=namespace)
         assert len(leases) == 2
+
+
+MEMBER = """
+import asyncio
+import sys
+
+from levelset import Client, Context, Controller, Manager, Sharding
+from levelset.kinds.core_v1 import ConfigMap
+
+
+async def reconcile(one: ConfigMap, ctx: Context) -> None:
+    pass
+
+
+async def main(kubeconfig: str, namespace: str) -> None:
+    shards = Sharding(name="shop", drain=2.0, lease=4, renew=2.5, retry=0.5)
+    async with (
+        await Client.connect(kubeconfig, namespace=namespace) as client,
+        Manager(client, shards=shards) as manager,
+    ):
+        manager.add(Controller(ConfigMap, reconcile, labels="app=sites", namespace=namespace, name="sites"))
+        await manager.wait_elected()
+        print("joined", flush=True)
+        await asyncio.sleep(600)
+
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_the_objects_of_a_process_that_is_killed_are_taken_over(
+    clients: list[Client], namespace: str, kubeconfig: Path
+) -> None:
+    log: list[tuple[str, str]] = []
+    await create_all(clients[0], namespace)
+    async with Manager(clients[0], shards=Sharding(name="shop", drain=2.0, **QUICK)) as manager:
+        manager.add(recording(log, "a", namespace))
+        await manager.wait_elected()
+        await until(lambda: len(log) == len(NAMES))
+        arguments = [sys.executable, "-c", MEMBER, str(kubeconfig), namespace]
+        other = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
+        try:
+            assert other.stdout is not None
+            assert await asyncio.wait_for(other.stdout.readline(), 60) == b"joined\n"
+            await until(lambda: manager.shard_counts()["sites"][0] < len(NAMES))
+            kept, moved = manager.shard_counts()["sites"][0], len(log)
+        finally:
+            other.kill()
+            await other.wait()
+        await until(lambda: manager.shard_counts()["sites"][0] == len(NAMES))
+        await until(lambda: len(log) == moved + len(NAMES) - kept)
+        await asyncio.sleep(1)
+        assert len(log) == moved + len(NAMES) - kept, "each that moved was reconciled once, and no other"
+        assert len(await clients[0].list(Lease, namespace=namespace)) == 1
