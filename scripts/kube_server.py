@@ -22,6 +22,7 @@ from scripts.kube_binaries import build
 __all__ = ["Reply", "Server", "serve"]
 
 _PATIENCE: Final = 120.0
+_STOP_SECONDS: Final = 10.0
 _USERNAME: Final = "admin"
 
 
@@ -73,9 +74,7 @@ def serve(folder: Path | None = None) -> Generator[Server]:
             yield server
         finally:
             for process in reversed(processes):
-                process.terminate()
-            for process in processes:
-                process.wait(_PATIENCE)
+                _stop(process)
 
 
 def _start_etcd(program: Path, home: Path, client: str, peer: str) -> subprocess.Popen[bytes]:
@@ -112,6 +111,16 @@ def _start_kube_apiserver(program: Path, home: Path, etcd: str, server: Server) 
 def _start(program: Path, flags: list[str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("wb") as output:
         return subprocess.Popen([str(program), *flags], stdout=output, stderr=subprocess.STDOUT)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process; nothing in its store is needed any more, so one that hangs is killed."""
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(_PATIENCE)
 
 
 def _wait_ready(server: Server, processes: list[subprocess.Popen[bytes]]) -> None:

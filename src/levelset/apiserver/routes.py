@@ -225,6 +225,8 @@ async def _create(call: Call) -> Response:
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
     if state.admission is not None or state.rbac is not None:
         options = _with_admission(call, options)
+    if served.rules.record_user is not None:
+        options = replace(options, user=_user(call))
     written = await create_and_update.create(state, served, call.path.namespace, body.tree, options)
     return _write_response(call, chosen, options, written)
 
@@ -313,6 +315,8 @@ async def _patch(call: Call) -> Response:
     options = write_options(request, "PatchOptions", subresource=path.subresource)
     if state.admission is not None or state.rbac is not None:
         options = _with_admission(call, options)
+    if served.rules.record_user is not None:
+        options = replace(options, user=_user(call))
     media, body, name = media_type(request) or JSON, request.body, path.name or ""
     written = await patch.patch(state, served, path.namespace, name, media=media, body=body, options=options)
     return _write_response(call, chosen, options, written)
@@ -372,7 +376,7 @@ def _subresource(call: Call) -> HandlerResult:
         raise method_not_allowed(method, call.request.path)
     if method == "GET":
         return _get_scale(call) if part == "scale" else _get(call)
-    if part == "log" or method not in ("PUT", "PATCH"):
+    if part == "log" or method not in ("PUT", "PATCH") or (part == "finalize" and method == "PATCH"):
         raise method_not_allowed(method, call.request.path)
     return _VERBS["update" if method == "PUT" else "patch"](call)
 

@@ -42,6 +42,7 @@ from levelset.apiserver.controllers.key_queue import KeyQueue
 from levelset.apiserver.controllers.namespaces import NamespaceController
 from levelset.apiserver.controllers.policy_status import PolicyStatusController
 from levelset.apiserver.controllers.role_aggregation import RoleAggregationController
+from levelset.apiserver.controllers.volume_protection import VolumeProtectionController
 from levelset.apiserver.discovery import DiscoveryPages
 from levelset.apiserver.health import Health
 from levelset.apiserver.openapi.endpoint import OpenApiEndpoint
@@ -50,6 +51,7 @@ from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
 from levelset.apiserver.registry.builtin.pods import PodAdmission
 from levelset.apiserver.registry.builtin.services import DEFAULT_SERVICE_CIDR, ServiceStrategy
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
+from levelset.apiserver.registry.builtin.volumes import ClaimAdmission
 from levelset.apiserver.registry.conversion_webhook import WebhookConverter
 from levelset.apiserver.registry.crd import definitions
 from levelset.apiserver.registry.crd.definitions import CrdRegistry
@@ -60,7 +62,6 @@ from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
 from levelset.apiserver.resources.storage_follower import StorageFollower
 from levelset.apiserver.server_metrics import ServerMetrics
 from levelset.apiserver.verbs.subresources.eviction import Evictions
-from levelset.apiserver.verbs.subresources.namespace_finalize import finalize
 from levelset.apiserver.verbs.subresources.pod_logs import LogSource, log_handler, reject_logs
 from levelset.apiserver.verbs.subresources.token_request import TokenRequests
 from levelset.apiserver.verbs.watch import feeds_of
@@ -325,7 +326,11 @@ class Kinds:
         pods = builtin_rules("", "Pod")
         assert pods.validate is not None
         self.pods = PodAdmission(pods.validate)
+        claims = builtin_rules("", "PersistentVolumeClaim")
+        assert claims.validate is not None
+        self.claims = ClaimAdmission(claims.validate)
         rules = {
+            ("", "PersistentVolumeClaim"): replace_fields(claims, validate=self.claims.validate),
             ("", "Pod"): replace_fields(pods, prepare_create=self.pods.prepare_create, validate=self.pods.validate),
             ("", "Service"): self.services.rules,
             (definitions.GROUP, definitions.KIND): self.definitions.rules,
@@ -342,9 +347,14 @@ class Kinds:
 
     async def load(self, state: ServerState) -> None:
         """Loads the stored services and definitions, and listens to their writes from then on."""
-        self.pods.get_item = state.reader.get_nowait
+        self.pods.get_item = self.claims.get_item = state.reader.get_nowait
         await self.services.load(state)
         await self.definitions.load(state)
+
+
+_Controller = (
+    GarbageCollector | NamespaceController | EventExpiryController | PolicyStatusController | VolumeProtectionController
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -362,6 +372,7 @@ class ServerComponents:
     webhooks: WebhookIndex
     policies: PolicyIndex
     policy_status: PolicyStatusController
+    volume_protection: VolumeProtectionController
     follower: StorageFollower
     rbac: RbacAuthorizer | None = None
     role_aggregation: RoleAggregationController | None = None
@@ -380,6 +391,7 @@ class ServerComponents:
         await self.garbage_collector.start()
         await self.namespaces.start()
         await self.event_expiry.start()
+        await self.volume_protection.start()
         await self.service_account_tokens.load()
         await self.webhooks.start()
         await self.policies.start()
@@ -405,7 +417,7 @@ class ServerComponents:
             self.crd_cleanup.pause()
 
     async def _resume(self) -> None:
-        for controller in (self.garbage_collector, self.namespaces, self.event_expiry, self.policy_status):
+        for controller in self._controllers():
             await controller.resume()
         if self.role_aggregation is not None:
             await self.role_aggregation.resume()
@@ -419,6 +431,7 @@ class ServerComponents:
         if self.role_aggregation is not None:
             await self.role_aggregation.stop()
         await self.policy_status.stop()
+        await self.volume_protection.stop()
         await self.event_expiry.stop()
         await self.namespaces.stop()
         await self.garbage_collector.stop()
@@ -447,8 +460,11 @@ class ServerComponents:
 
     def _queues(self) -> "tuple[KeyQueue[Any], ...]":
         role_queues = () if self.role_aggregation is None else (self.role_aggregation.queue,)
-        controllers = (self.garbage_collector, self.namespaces, self.event_expiry, self.policy_status)
-        return (*(controller.queue for controller in controllers), *role_queues)
+        return (*(controller.queue for controller in self._controllers()), *role_queues)
+
+    def _controllers(self) -> "tuple[_Controller, ...]":
+        keyed = (self.event_expiry, self.policy_status, self.volume_protection)
+        return (self.garbage_collector, self.namespaces, *keyed)
 
 
 def build_components(
@@ -469,7 +485,6 @@ def build_components(
     state = ServerState(storage, kinds.catalog, authenticator=authenticator, now=now, random=random)
     if client.services is None:
         client.services = ServiceAddresses(state, webhook_services).resolve
-    state.subresource_handlers["", "namespaces", "finalize"] = finalize
     state.service_account_tokens = service_account_tokens = ServiceAccountTokens(state)
     authenticator.service_account_user = service_account_tokens.authenticate
     state.subresource_handlers["", "serviceaccounts", "token"] = TokenRequests(service_account_tokens).handle
@@ -493,6 +508,7 @@ def build_components(
         webhooks=WebhookIndex(state, client),
         policies=policies,
         policy_status=PolicyStatusController(state, policies),
+        volume_protection=VolumeProtectionController(state),
         follower=StorageFollower(state),
         rbac=state.rbac,
         role_aggregation=None if state.rbac is None else RoleAggregationController(state, state.rbac),

@@ -294,6 +294,7 @@ _EXPECTED = (
     "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', "
     "NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
+_EXPECTED_ARGUMENT = _EXPECTED.replace("'('", "'(', ')'")
 _LEVELS = {"||": 1, "&&": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, ">": 3, ">=": 3, "in": 3} | {
     "+": 4,
     "-": 4,
@@ -485,6 +486,8 @@ class _Parser:
 
     def _arguments(self, closing: str) -> list[Node]:
         found: list[Node] = []
+        if self._peek().sort == "end":  # a call may end here, too
+            raise self._unexpected(f"mismatched input '<EOF>' {_EXPECTED_ARGUMENT}")
         while not self._is(closing):
             found.append(self._expression())
             if not self._accept(","):

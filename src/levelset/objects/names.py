@@ -12,6 +12,7 @@ __all__ = [
     "check_dns1123_subdomain",
     "check_label_key",
     "check_label_value",
+    "check_path_segment",
     "is_dns1123_label",
     "is_dns1123_subdomain",
     "is_label_key",
@@ -130,6 +131,13 @@ def check_label_value(text: str) -> list[str]:
         return []
     problems = _check_length(text, MAX_LABEL, "bytes")
     return problems if _word.fullmatch(text) else [*problems, _VALUE_RULE]
+
+
+def check_path_segment(text: str) -> list[str]:
+    """Why a string cannot be a path segment, as names of roles must be (`system:node` can); empty if it can."""
+    if text in (".", ".."):
+        return [f"may not be {text!r}"]
+    return [f"may not contain {character!r}" for character in "/%" if character in text]
 
 
 def quote(text: object) -> str:

@@ -277,7 +277,7 @@ async def test_a_configuration_with_an_invalid_match_condition_is_rejected() -> 
     assert status == 422
     first, second = error["details"]["causes"]
     assert first["field"] == "webhooks[0].matchConditions[0].expression"
-    assert first["message"] == 'Invalid value: "object.metadata.name": must evaluate to bool'
+    assert first["message"] == 'Invalid value: "object.metadata.name": must evaluate to bool but got dyn'
     assert "undeclared reference to 'variables' (in container '')\n | variables.x == 1\n | ^" in second["message"]
 
 

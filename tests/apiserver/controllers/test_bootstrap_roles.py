@@ -1,7 +1,7 @@
 from typing import Any
 
 from levelset.apiserver.controllers.bootstrap_roles import bootstrap_bindings, bootstrap_roles
-from levelset.apiserver.registry.builtin.rbac import check_cluster_role, check_cluster_role_binding
+from levelset.apiserver.registry.builtin.rules.rbac_rules import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from levelset.storage import MemoryStorage
 from tests.apiserver.support.rbac_server import RBAC, RbacServer, binding, open_rbac_server
 
@@ -12,8 +12,8 @@ JSON_PATCH = {"content-type": "application/merge-patch+json"}
 
 
 def test_the_default_roles_and_bindings_are_valid() -> None:
-    assert [cause for tree in bootstrap_roles() for cause in check_cluster_role(tree, None)] == []
-    assert [cause for tree in bootstrap_bindings() for cause in check_cluster_role_binding(tree, None)] == []
+    assert [cause for tree in bootstrap_roles() for cause in CLUSTER_ROLE.validate(tree, None)] == []
+    assert [cause for tree in bootstrap_bindings() for cause in CLUSTER_ROLE_BINDING.validate(tree, None)] == []
     known = {tree["metadata"]["name"] for tree in bootstrap_roles()}
     assert {tree["roleRef"]["name"] for tree in bootstrap_bindings()} <= known
     assert {"cluster-admin", "admin", "edit", "view", "system:basic-user", "system:discovery"} <= known

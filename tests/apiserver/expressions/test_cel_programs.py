@@ -72,10 +72,10 @@ def test_a_variable_is_evaluated_once() -> None:
 @pytest.mark.parametrize(
     ("text", "types", "expected"),
     [
-        ("1", (BOOL,), "must evaluate to bool"),
-        ("1", (STRING, NULL), "must evaluate to one of [string null_type]"),
-        ("Object.spec{}", (APPLIED,), "must evaluate to Object"),
-        ("[1]", (PATCHES,), "must evaluate to list(JSONPatch)"),
+        ("1", (BOOL,), "must evaluate to bool but got int"),
+        ("1", (STRING, NULL), "must evaluate to one of [string null_type] but got int"),
+        ("Object.spec{}", (APPLIED,), "must evaluate to Object but got Object.spec"),
+        ("[1]", (PATCHES,), "must evaluate to list(JSONPatch) but got list(int)"),
     ],
 )
 def test_an_expression_must_have_the_expected_type(text: str, types: Any, expected: str) -> None:

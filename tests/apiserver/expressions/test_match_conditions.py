@@ -52,8 +52,8 @@ def test_match_conditions_share_a_cost_budget() -> None:
     [
         ("true", None),
         ("authorizer.requestResource.check('x').allowed() && namespaceObject == null", None),
-        ("1 + 1", "must evaluate to bool"),
-        ("object.metadata.name", "must evaluate to bool"),
+        ("1 + 1", "must evaluate to bool but got int"),
+        ("object.metadata.name", "must evaluate to bool but got dyn"),
     ],
 )
 def test_a_match_condition_must_be_a_boolean_expression(expression: str, problem: str | None) -> None:

@@ -95,7 +95,8 @@ def test_an_update_can_neither_start_nor_undo_a_deletion() -> None:
 def test_each_endpoint_has_its_own_hook() -> None:
     called: list[str] = []
     rules = Rules(
-        prepare_update=lambda new, old: called.append("main"), prepare_status=lambda new, old: called.append("status")
+        prepare_update=lambda new, old: called.append("main"),
+        prepare_part=lambda new, old, part, now: called.append(part),
     )
     settle({}, rules=rules)
     settle({}, rules=rules, subresource="status")

@@ -1,6 +1,7 @@
 from typing import Any
 
 from levelset.apiserver.registry.strategy import ignored_fields, restrict_to_subresource
+from levelset.apiserver.resources.served_resource import Rules
 from levelset.patch.field_paths import path
 from tests.apiserver.support.server_state import make_served
 
@@ -26,23 +27,24 @@ def test_the_status_endpoint_of_a_custom_resource_changes_the_status_only() -> N
     assert made == {**OLD, "status": {"ok": False}, "metadata": {**OLD["metadata"], "resourceVersion": "7"}}
 
 
-def test_the_status_endpoint_of_a_built_in_kind_changes_metadata_but_labels() -> None:
-    made = restrict_to_subresource(make_served(custom=False), OLD, NEW, "status")
+def test_the_rules_of_a_kind_tell_what_of_the_metadata_its_status_endpoint_leaves() -> None:
+    made = restrict_to_subresource(make_served(rules=Rules(preserved_by_status="labels")), OLD, NEW, "status")
     assert made["spec"] == {"n": 1}
     assert made["metadata"] == {**NEW["metadata"], "labels": {"l": "1"}}
+    made = restrict_to_subresource(make_served(rules=Rules(preserved_by_status="")), OLD, NEW, "status")
+    assert made["metadata"] == NEW["metadata"]
 
 
 def test_a_status_can_be_removed() -> None:
     assert "status" not in restrict_to_subresource(make_served(), OLD, {"metadata": {}}, "status")
 
 
-def test_the_finalize_endpoint_changes_the_finalizers_of_the_spec_only() -> None:
-    new = {"metadata": {}, "spec": {"finalizers": ["f"], "n": 9}, "status": {}}
-    assert restrict_to_subresource(make_served(), OLD, new, "finalize")["spec"] == {"n": 1, "finalizers": ["f"]}
-    assert (
-        restrict_to_subresource(make_served(), OLD, {"metadata": {}, "spec": "odd"}, "finalize")["spec"]["finalizers"]
-        == []
-    )
+def test_the_approval_endpoint_changes_the_conditions_only() -> None:
+    old = {**OLD, "status": {"certificate": "c", "conditions": [1]}}
+    new = {**NEW, "status": {"certificate": "d", "conditions": [2]}}
+    made = restrict_to_subresource(make_served(), old, new, "approval")
+    assert (made["spec"], made["status"]) == ({"n": 1}, {"certificate": "c", "conditions": [2]})
+    assert restrict_to_subresource(make_served(), old, {"metadata": {}}, "approval")["status"] == {"certificate": "c"}
 
 
 def test_an_endpoint_ignores_the_fields_it_does_not_write() -> None:

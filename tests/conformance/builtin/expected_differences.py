@@ -7,7 +7,7 @@ __all__ = ["DIFFERENCES"]
 
 _NO_OBJECT = "the schema wants an object, so it is 400"
 _NULL = "a null in the status is dropped when it is stored"
-_SOURCE = "a data source is neither dropped nor copied to dataSourceRef"
+_DANGLING = "no controller writes the condition Dangling"
 _LOOPBACK = "pods that are processes of this machine have loopback addresses"
 _EMPTY_MAP = "an empty map that a client sends stays"
 _TERM = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.0.labelSelector.matchLabels.app"
@@ -21,9 +21,8 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("scaling", "autoscaler", 'update {"spec.maxReplicas": 7}'): _NULL,
     ("scaling", "autoscaler", 'status {"status.currentReplicas": 1, "status.desiredReplicas": 2}'): _NULL,
     ("config", "priority class", 'update {"description": "text"}'): "every change increments the generation",
-    ("config", "claim", ""): "no controller would remove the finalizer kubernetes.io/pvc-protection",
-    ("config", "claim", 'create {"spec.dataSource": {"kind": "Odd", "name": ""}}'): _SOURCE,
-    ("config", "claim", 'create {"spec.dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}}'): _SOURCE,
+    ("flowcontrol", "flow schema", 'update {"spec.matchingPrecedence": 600}'): _DANGLING,
+    ("flowcontrol", "flow schema", 'status {"spec.matchingPrecedence": 700}'): _DANGLING,
     ("pods", "pod", 'update {"spec.nodeName": "n"}'): "a scheduler may set the node by an update",
     ("pods", "pod full", f'create {{"{_TERM}": null}}'): _EMPTY_MAP,
     ("pods", "pod full", f'create {{"{_SPREAD}": null}}'): _EMPTY_MAP,

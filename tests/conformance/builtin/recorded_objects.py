@@ -11,7 +11,8 @@ file of cases maps names to bases:
       - {spec.replicas: -1}
       update:              # the created object with these changes, replaced
       - {spec.selector.matchLabels.app: other}
-      status: [...]        # the same for the status endpoint
+      status: [...]        # the same for the status endpoint; scale, approval, finalize, resize ... likewise
+      binding: [...]       # bodies that are sent to this endpoint of the created object; eviction, token likewise
       before: {...}        # changes of the status, made before updates
     deployment paused:
       like: deployment     # another base with changes
@@ -58,6 +59,9 @@ FOLDER = Path(__file__).parent
 NAMESPACE = "builtin"
 Reply = tuple[int, Any]
 Exchange = Generator[tuple[str, str, Any], Reply, Any]
+# Subresources whose objects are replaced, and those that are sent bodies of their own.
+ENDPOINTS = ("status", "scale", "approval", "finalize", "resize", "ephemeralcontainers")
+ACTIONS = ("binding", "eviction", "token")
 AREAS = tuple(sorted(one.stem for one in (FOLDER / "cases").glob("*.yaml")))
 
 
@@ -97,7 +101,7 @@ def _base(name: str, raw: Any) -> Base:
     if "like" in given and tree.get("metadata", {}).get("name") == origin["object"]["metadata"].get("name"):
         tree["metadata"]["name"] = re.sub(r"[^a-z0-9]+", "-", name.lower())
     cases: dict[str, Case] = {}
-    for verb in ("create", "update", "status", "scale"):
+    for verb in ("create", "update", *ENDPOINTS, *ACTIONS):
         for changes in given.get(verb) or ():
             case = Case(f"{verb} {json.dumps(changes)}", verb, _expanded(changes))
             cases[case.name] = case
@@ -221,6 +225,8 @@ def _update(base: Base, case: Case, stored: Any) -> Exchange:
     if case.verb == "scale":
         stored = (yield "GET", f"{location}/scale", None)[1]
     endpoint = location if case.verb == "update" else f"{location}/{case.verb}"
+    if case.verb in ACTIONS:
+        return (yield "POST", f"{endpoint}?dryRun=All", case.changes)
     return (yield "PUT", f"{endpoint}?dryRun=All", _changed(stored, case.changes))
 
 
@@ -274,6 +280,10 @@ def _normal_body(body: Any) -> Any:
     spec = body.get("spec")
     if body.get("kind") == "Service" and isinstance(spec, dict):
         _hide_allocations(spec)
+    if body.get("kind") == "CertificateSigningRequest" and isinstance(spec, dict):
+        for name in ("username", "uid", "groups"):  # of the user who records
+            if spec.pop(name, None):
+                spec["username"] = "<user>"
     return _placeholders(body)
 
 

@@ -1,6 +1,6 @@
 """CEL expressions of admission policies: compilation with the policy's variables, and evaluation within a cost budget.
 
-Used by `admission/policies/` to evaluate and by `registry/builtin/admission_policies.py` to validate. Importing it
+Used by `admission/policies/` to evaluate and by `registry/builtin/rules/policy_rules.py` to validate. Importing it
 loads the CEL compiler, so that its users import it late.
 """
 
@@ -63,9 +63,8 @@ def _compile(text: str, declarations: Declarations) -> Program:
 def _with_type(program: Program, types: tuple[Type, ...]) -> Program:
     if types and not any(program.type.same(one) for one in types):
         names = " ".join(map(_type_name, types))
-        raise ExpressionCompileError(
-            f"must evaluate to one of [{names}]" if len(types) > 1 else f"must evaluate to {names}"
-        )
+        wanted = f"one of [{names}]" if len(types) > 1 else names
+        raise ExpressionCompileError(f"must evaluate to {wanted} but got {_type_name(program.type)}")
     return program
 
 

@@ -26,7 +26,6 @@ from levelset.objects.timestamps import format_time
 __all__ = [
     "check_immutable_metadata",
     "check_metadata",
-    "check_path_segment",
     "finalizer_warnings",
     "format_timestamp",
     "generate_name",
@@ -398,10 +397,3 @@ _CHECKED: Final = frozenset(word for word, _ in _CHECKS)
 
 def _key_problems(key: str) -> tuple[str, ...]:
     return () if is_label_key(key) else label_key_problems(key)
-
-
-def check_path_segment(text: str) -> list[str]:
-    """Why a string cannot be a path segment, as names of roles must be (`system:node` can); empty if it can."""
-    if text in (".", ".."):
-        return [f"may not be {text!r}"]
-    return [f"may not contain {character!r}" for character in "/%" if character in text]

@@ -59,7 +59,11 @@ __all__ = [
 
 _STATUS: Final = FieldSet.of(path("status"))
 _ALL_BUT_STATUS: Final = FieldSet.of(path("metadata"), path("spec"))
-_STATUS_OF_BUILTIN: Final = FieldSet.of(path("metadata", "labels"), path("spec"))
+_IGNORED_BY_STATUS: Final = {
+    "metadata": _ALL_BUT_STATUS,
+    "labels": FieldSet.of(path("metadata", "labels"), path("spec")),
+    "": FieldSet.of(path("spec")),
+}
 _FIELDS_WITH_WARNINGS: Final = frozenset({"finalizers", "ownerReferences"})
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _NOT_CONTENT_NOR_STATUS: Final = _NOT_CONTENT | {"status"}
@@ -103,7 +107,7 @@ def apply_schema_to_new(
     if "resourceVersion" in tree["metadata"] and _is_revision(tree["metadata"].pop("resourceVersion")):
         raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     decoded = apply_schema(served, tree, options, dropped=dropped, check=check)
-    if served.status and "status" in tree:
+    if served.status and "status" in tree and not served.rules.status_on_create:
         del tree["status"]
         return DecodedObject([one for one in decoded.causes if not _is_status(one.field)], decoded.managed_fields)
     return decoded
@@ -147,6 +151,8 @@ def complete_new(
                 _track_given_fields(state, served, tree, options)
         elif not is_applied:
             track_new_object(served, tree, manager=options.manager, now=now)
+        if options.user is not None and rules.record_user is not None:
+            rules.record_user(tree, options.user)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
@@ -243,7 +249,7 @@ def _prepare_update(
     meta.inherit_metadata(new["metadata"], before)
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
     metadata = new["metadata"]
-    _apply_rules(served, new, old, options.subresource)
+    _apply_rules(state, served, new, old, options.subresource)
     if not _FIELDS_WITH_WARNINGS.isdisjoint(metadata):
         _warn(served, metadata, before, options)
     if served.rules.generation and _content_differs(served, old, new):
@@ -252,7 +258,7 @@ def _prepare_update(
         causes = (
             decoded.causes + check_immutable_metadata(metadata, before) + check_metadata(metadata, served.rules, before)
         )
-        _validate(state, served, new, old, causes, is_status=options.subresource in ("status", "approval"))
+        _validate(state, served, new, old, causes, subresource=options.subresource)
     if not served.custom:
         _drop_empty(new)
     if managed_fields is not None:
@@ -268,17 +274,16 @@ def must_stay(served: ServedResource, tree: Tree) -> bool:
     return served.rules.held is not None and served.rules.held(tree)
 
 
-def _apply_rules(served: ServedResource, new: Tree, old: Tree, subresource: str) -> None:
-    rules, hook = served.rules, None
-    if not subresource:
-        if rules.default is not None:
-            rules.default(new)
-        hook = rules.prepare_update
-    elif subresource == "status":
-        hook = rules.prepare_status
-    # Other subresources, such as `finalize` of a Namespace, run no rules of the kind.
-    if hook is not None:
-        hook(new, old)
+def _apply_rules(state: ServerState, served: ServedResource, new: Tree, old: Tree, subresource: str) -> None:
+    rules = served.rules
+    if subresource:
+        if rules.prepare_part is not None:
+            rules.prepare_part(new, old, subresource, meta.write_timestamp(state))
+        return
+    if rules.default is not None:
+        rules.default(new)
+    if rules.prepare_update is not None:
+        rules.prepare_update(new, old)
 
 
 def _validate(
@@ -288,11 +293,11 @@ def _validate(
     old: Tree | None,
     causes: list[Cause],
     *,
-    is_status: bool = False,
+    subresource: str = "",
 ) -> None:
     rules = served.rules
-    if is_status and rules.validate_status is not None and old is not None:
-        causes += rules.validate_status(new, old)
+    if subresource and rules.validate_part is not None and old is not None:
+        causes += rules.validate_part(new, old, subresource)
     elif rules.validate is not None:
         causes += rules.validate(new, old)
     if rules.expressions is not None:
@@ -375,13 +380,14 @@ def restrict_to_subresource(served: ServedResource, old: Tree, new: Tree, subres
     What is taken over from `old` is shared with it.
     """
     match subresource:
-        case "status" | "approval":
+        case "status":
             return _only_status(served, old, new)
-        case "finalize":
-            given, former = new.get("spec"), old.get("spec")
-            finalizers: Any = given.get("finalizers") if is_map(given) else None
-            spec: Tree = {**(former if is_map(former) else {}), "finalizers": finalizers or []}
-            return {**old, "spec": spec, "metadata": _shared_metadata(old, new)}
+        case "approval":
+            given: Any = new.get("status")
+            conditions: Tree = {"conditions": given["conditions"]} if is_map(given) and "conditions" in given else {}
+            former: Tree = old.get("status") or {}
+            rest = {name: value for name, value in former.items() if name != "conditions"}
+            return {**old, "metadata": new["metadata"], "status": {**rest, **conditions}}
         case _:
             if served.status:
                 _copy_field(old, new, "status")
@@ -391,17 +397,18 @@ def restrict_to_subresource(served: ServedResource, old: Tree, new: Tree, subres
 def ignored_fields(served: ServedResource, subresource: str) -> FieldSet:
     """The fields that this endpoint ignores: a manager that applies them through it does not own them."""
     if subresource in ("status", "approval"):
-        return _ALL_BUT_STATUS if served.custom else _STATUS_OF_BUILTIN
+        return _IGNORED_BY_STATUS[served.rules.preserved_by_status]
     return _STATUS if served.status else EMPTY
 
 
 def _only_status(served: ServedResource, old: Tree, new: Tree) -> Tree:
-    if served.custom:
+    if served.rules.preserved_by_status == "metadata":
         updated = {**old, "metadata": _shared_metadata(old, new)}
     else:
-        # As in Kubernetes, the status endpoint of a built-in kind can change all metadata but the labels.
+        # As in Kubernetes, the status endpoint of most built-in kinds can change their metadata.
         metadata = dict(new["metadata"])
-        _copy_field(old["metadata"], metadata, "labels")
+        if served.rules.preserved_by_status == "labels":
+            _copy_field(old["metadata"], metadata, "labels")
         updated = {**old, "metadata": metadata}
     _copy_field(new, updated, "status")
     return updated

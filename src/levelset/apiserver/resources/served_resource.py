@@ -7,7 +7,7 @@ use.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -61,14 +61,21 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     default: Callable[[Object], None] | None = None
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
-    prepare_status: Callable[[Object, Object], None] | None = None
+    # For an update through a subresource, which is named; the last argument is the time of the write.
+    prepare_part: Callable[[Object, Object, str, str], None] | None = None
+    # Records the user who creates an object in it.
+    record_user: Callable[[Object, Any], None] | None = None
     # When deletion begins (deletionTimestamp is set): may add finalizers, conditions, a phase.
     prepare_delete: Callable[[Object], None] | None = None
     # Whether a terminating object stays although it has no finalizers (a namespace with `spec.finalizers`).
     held: Callable[[Object], bool] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None
-    # The causes why a status update is invalid; without it, `validate` is called.
-    validate_status: Callable[[Object, Object], list[Cause]] | None = None
+    # The causes why an update through a subresource, which is named, is invalid; without it, `validate` is called.
+    validate_part: Callable[[Object, Object, str], list[Cause]] | None = None
+    # What of the metadata an update of the status leaves as it is: everything, the labels, or nothing.
+    preserved_by_status: Literal["metadata", "labels", ""] = "metadata"
+    # Whether a client may set the status of a new object.
+    status_on_create: bool = False
     # Whether `validate` has all rules of the kind, so that the schema only tells types and unknown fields.
     complete: bool = False
     # The CEL validation rules of a custom resource; they get the causes found so far.

@@ -128,14 +128,14 @@ def _status_change(
 def _is_only_status(served: ServedResource, body_tree: Any, options: WriteOptions) -> bool:
     """Whether a merge patch has only the status of a custom resource, and possibly its resourceVersion.
 
-    False with admission or a `prepare_status` rule, which may modify the object in place, and with a conversion
+    False with admission or a `prepare_part` rule, which may modify the object in place, and with a conversion
     function, whose changes of the metadata have not been validated.
     """
     if options.subresource != "status" or not served.custom:
         return False
     if body_tree.__class__ is not dict or not _STATUS_PATCH_MEMBERS.issuperset(body_tree):
         return False
-    if options.admission is not None or served.convert is not None or served.rules.prepare_status is not None:
+    if options.admission is not None or served.convert is not None or served.rules.prepare_part is not None:
         return False
     metadata = body_tree.get("metadata", _EMPTY)
     return metadata.__class__ is dict and (

@@ -17,6 +17,7 @@ from levelset.objects import decode_tree
 
 if TYPE_CHECKING:
     from levelset.apiserver.admission.chain import AdmissionContext
+    from levelset.apiserver.authn.users import User
     from levelset.apiserver.authz.escalation import WriteAuthorizer
 
 __all__ = [
@@ -64,6 +65,8 @@ class WriteOptions(msgspec.Struct, frozen=True):
     """The authorization checks that need the object; None if the user may do everything."""
     is_large: bool = False
     """Whether the body is so large that a thread prepares the write."""
+    user: "User | None" = None
+    """The user of the write, for a kind that records who created an object."""
 
 
 class DeleteOptions(msgspec.Struct, frozen=True):

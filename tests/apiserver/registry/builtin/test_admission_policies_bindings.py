@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.builtin.admission_policies import check_mutating_binding, check_validating_binding
 from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
+from levelset.apiserver.registry.builtin.rules.policy_rules import MUTATING_BINDING, VALIDATING_BINDING
 from tests.apiserver.support.admission_policies import binding, rule
 
 
 def found(tree: Any, *, changes: bool = False) -> list[tuple[str, str]]:
     kind = "MutatingAdmissionPolicyBinding" if changes else "ValidatingAdmissionPolicyBinding"
     DEFAULTERS["admissionregistration.k8s.io", kind](tree)
-    check = check_mutating_binding if changes else check_validating_binding
-    return [(cause.field, cause.message) for cause in check(tree, None)]
+    rules = MUTATING_BINDING if changes else VALIDATING_BINDING
+    return [(cause.field, cause.message) for cause in rules.validate(tree, None)]
 
 
 def test_minimal_bindings_are_valid() -> None:
@@ -43,12 +43,12 @@ def test_minimal_bindings_are_valid() -> None:
         ),
         (
             {"matchResources": {"matchPolicy": "Maybe"}},
-            "matchResouces.matchPolicy",
+            "matchResources.matchPolicy",
             'Unsupported value: "Maybe": supported values: "Equivalent", "Exact"',
         ),
         (
             {"matchResources": {"excludeResourceRules": [rule(resourceNames=["a", "a"])]}},
-            "matchResouces.excludeResourceRules[0].resourceNames[1]",
+            "matchResources.excludeResourceRules[0].resourceNames[1]",
             'Duplicate value: "a"',
         ),
     ],

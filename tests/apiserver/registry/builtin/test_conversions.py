@@ -43,7 +43,7 @@ async def test_an_events_v1_event_is_stored_as_a_core_event() -> None:
     kinds = await KindsHarness.make()
     said = {"reportingController": "example.com/t", "reportingInstance": "t-1", "action": "A", "reason": "R"}
     about = {"kind": "ConfigMap", "namespace": "default", "name": "x"}
-    when = {"eventTime": "2026-01-01T02:00:00.5+02:00", "type": "Normal", "note": "n", "regarding": about}
+    when = {"eventTime": "2026-01-01T02:00:00.500000+02:00", "type": "Normal", "note": "n", "regarding": about}
     await kinds.create(NEWER, {**said, **when})
     found = await kinds.get(CORE)
     assert found is not None

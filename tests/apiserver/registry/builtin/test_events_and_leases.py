@@ -49,7 +49,7 @@ async def test_an_events_v1_event_needs_reporter_action_reason_and_time(field: s
 async def test_the_type_of_an_events_v1_event_is_normal_or_warning() -> None:
     kinds = await KindsHarness.make()
     assert await kinds.refused(NEWER, newer(type="Odd")) == {"type": "FieldValueInvalid"}
-    assert await kinds.refused(NEWER, newer(note="x" * 1025)) == {"note": "FieldValueInvalid"}
+    assert await kinds.refused(NEWER, newer(note="x" * 1025)) == {"message": "FieldValueInvalid"}
 
 
 async def test_only_the_series_of_an_events_v1_event_can_change() -> None:
@@ -58,7 +58,7 @@ async def test_only_the_series_of_an_events_v1_event_can_change() -> None:
     series = {"count": 2, "lastObservedTime": "2024-01-01T00:02:00.000001Z"}
     made = await kinds.update(NEWER, {**made, "series": series})
     assert made["series"] == series
-    assert await kinds.refused_update(NEWER, {**made, "note": "changed"}) == {"note": "FieldValueInvalid"}
+    assert await kinds.refused_update(NEWER, {**made, "note": "changed"}) == {"message": "FieldValueInvalid"}
 
 
 async def test_timestamps_are_normalized_to_utc() -> None:

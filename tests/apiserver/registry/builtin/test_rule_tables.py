@@ -81,7 +81,7 @@ def test_rules_of_a_kind_know_creates_updates_and_status():
     old, new = {"spec": {"a": 1}, "status": {}}, {"spec": {"a": 2}, "status": {"n": 2}}
     assert [one.field for one in kind.validate(new, None)] == [""]
     assert [one.field for one in kind.validate(new, old)] == ["spec.a"]
-    assert [one.field for one in kind.validate_status(new, old)] == ["status.n"]
+    assert [one.field for one in kind.validate_part(new, old, "status")] == ["status.n"]
 
 
 def test_absent_and_empty_values_are_equal_as_in_go():

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.builtin.webhook_configurations import check_webhook_configuration
+from levelset.apiserver.registry.builtin.rules.webhook_rules import MUTATING_WEBHOOKS
 
 GOOD: dict[str, Any] = {
     "name": "a.example.com",
@@ -16,7 +16,7 @@ GOOD: dict[str, Any] = {
 
 
 def problems(*hooks: Any) -> dict[str, str]:
-    return {cause.field: cause.reason for cause in check_webhook_configuration({"webhooks": list(hooks)}, None)}
+    return {cause.field: cause.reason for cause in MUTATING_WEBHOOKS.validate({"webhooks": list(hooks)}, None)}
 
 
 def rule(**more: Any) -> dict[str, Any]:
@@ -50,7 +50,11 @@ def test_a_valid_configuration_passes(more: dict[str, Any]) -> None:
         ({"timeoutSeconds": 0}, "timeoutSeconds", "Invalid"),
         ({"admissionReviewVersions": []}, "admissionReviewVersions", "Required"),
         ({"admissionReviewVersions": ["v9"]}, "admissionReviewVersions", "Invalid"),
-        ({"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}, "objectSelector", "Invalid"),
+        (
+            {"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
+            "objectSelector.matchExpressions[0].operator",
+            "Invalid",
+        ),
         ({"clientConfig": {}}, "clientConfig", "Required"),
         ({"clientConfig": {**url("https://a/")["clientConfig"], "service": {}}}, "clientConfig", "Required"),
         (url("http://example.com"), "clientConfig.url", "Invalid"),
@@ -59,7 +63,7 @@ def test_a_valid_configuration_passes(more: dict[str, Any]) -> None:
         (url("https://example.com?a=b"), "clientConfig.url", "Invalid"),
         (url("https://example.com#a"), "clientConfig.url", "Invalid"),
         (url("https://example.com:port"), "clientConfig.url", "Required"),
-        (service(name=""), "clientConfig.service.name", "Required"),
+        (service(name=""), "clientConfig.service.namespace", "Required"),
         (service(path="x"), "clientConfig.service.path", "Invalid"),
         (service(port=70000), "clientConfig.service.port", "Invalid"),
         (rule(operations=["READ"]), "rules[0].operations[0]", "NotSupported"),

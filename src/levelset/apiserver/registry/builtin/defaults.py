@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Callable, Mapping
 
-from levelset.apiserver.registry.builtin import events_and_leases, namespaces, pods, workloads
+from levelset.apiserver.registry.builtin import events_and_leases, namespaces, nodes, pods, volumes, workloads
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -16,23 +16,6 @@ ADMISSION = "admissionregistration.k8s.io"
 
 def _set_template_defaults(tree: Object) -> None:
     pods.set_pod_spec_defaults(tree.setdefault("template", {}).setdefault("spec", {}))
-
-
-def _set_volume_defaults(tree: Object) -> None:
-    spec = tree.setdefault("spec", {})
-    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-    spec.setdefault("volumeMode", "Filesystem")
-
-
-def _set_claim_defaults(tree: Object) -> None:
-    spec = tree.setdefault("spec", {})
-    spec.setdefault("volumeMode", "Filesystem")
-    _set_canonical_resources(spec.setdefault("resources", {}))
-
-
-def _set_canonical_resources(resources: Object) -> None:
-    set_canonical_list(resources.get("requests"))
-    set_canonical_list(resources.get("limits"))
 
 
 def _set_quota_defaults(tree: Object) -> None:
@@ -116,9 +99,8 @@ def _set_behavior_defaults(behavior: Object) -> None:
 
 
 def _set_binding_defaults(tree: Object) -> None:
-    reference = tree.get("roleRef")
-    if reference is not None:
-        reference["apiGroup"] = reference.get("apiGroup") or RBAC
+    reference = tree["roleRef"] = map_member(tree, "roleRef")
+    reference["apiGroup"] = reference.get("apiGroup") or RBAC
     for subject in list_member(tree, "subjects"):
         if subject.get("kind") in ("User", "Group"):
             subject["apiGroup"] = subject.get("apiGroup") or RBAC
@@ -174,6 +156,28 @@ def _set_secret_defaults(tree: Object) -> None:
     tree["type"] = tree.get("type") or "Opaque"
 
 
+def _set_api_service_defaults(tree: Object) -> None:
+    service = map_member(tree, "spec").get("service")
+    if service is not None:
+        service.setdefault("port", 443)
+
+
+def _set_priority_level_defaults(tree: Object) -> None:
+    spec = tree.setdefault("spec", {})
+    limited, exempt = spec.get("limited"), spec.get("exempt")
+    if exempt is not None:
+        exempt.setdefault("nominalConcurrencyShares", 0)
+        exempt.setdefault("lendablePercent", 0)
+    if limited is None:
+        return
+    limited.setdefault("nominalConcurrencyShares", 30)
+    limited.setdefault("lendablePercent", 0)
+    queuing = limited.setdefault("limitResponse", {}).get("queuing")
+    if queuing is not None:
+        for name, value in (("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)):
+            queuing[name] = queuing.get(name) or value
+
+
 def _set_flow_schema_defaults(tree: Object) -> None:
     spec = tree.setdefault("spec", {})
     spec["matchingPrecedence"] = spec.get("matchingPrecedence") or 1000
@@ -192,8 +196,9 @@ DEFAULTERS: Mapping[tuple[str, str], Callable[[Object], None]] = {
     ("", "Event"): events_and_leases.set_core_event_defaults,
     ("", "LimitRange"): _set_limit_range_defaults,
     ("", "Namespace"): namespaces.set_namespace_defaults,
-    ("", "PersistentVolume"): _set_volume_defaults,
-    ("", "PersistentVolumeClaim"): _set_claim_defaults,
+    ("", "Node"): nodes.set_node_defaults,
+    ("", "PersistentVolume"): volumes.set_volume_defaults,
+    ("", "PersistentVolumeClaim"): volumes.set_claim_defaults,
     ("", "Pod"): pods.set_pod_defaults,
     ("", "PodTemplate"): _set_template_defaults,
     ("", "ReplicationController"): workloads.set_replication_controller_defaults,
@@ -205,6 +210,7 @@ DEFAULTERS: Mapping[tuple[str, str], Callable[[Object], None]] = {
     (ADMISSION, "ValidatingAdmissionPolicy"): _set_policy_defaults,
     (ADMISSION, "ValidatingAdmissionPolicyBinding"): _set_policy_binding_defaults,
     (ADMISSION, "ValidatingWebhookConfiguration"): _set_webhooks_defaults,
+    ("apiregistration.k8s.io", "APIService"): _set_api_service_defaults,
     ("apps", "DaemonSet"): workloads.set_daemon_set_defaults,
     ("apps", "Deployment"): workloads.set_deployment_defaults,
     ("apps", "ReplicaSet"): workloads.set_replica_set_defaults,
@@ -216,6 +222,7 @@ DEFAULTERS: Mapping[tuple[str, str], Callable[[Object], None]] = {
     ("discovery.k8s.io", "EndpointSlice"): _set_endpoint_slice_defaults,
     ("events.k8s.io", "Event"): events_and_leases.set_events_v1_defaults,
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _set_flow_schema_defaults,
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): _set_priority_level_defaults,
     ("networking.k8s.io", "IngressClass"): _set_ingress_class_defaults,
     ("networking.k8s.io", "NetworkPolicy"): _set_network_policy_defaults,
     ("node.k8s.io", "RuntimeClass"): _set_runtime_class_defaults,

@@ -11,6 +11,7 @@ __all__ = [
     "has_namespace_finalizers",
     "prepare_namespace_create",
     "prepare_namespace_delete",
+    "prepare_namespace_part",
     "prepare_namespace_update",
     "set_namespace_defaults",
 ]
@@ -38,6 +39,17 @@ def prepare_namespace_update(new: Object, old: Object) -> None:
     """Keeps spec and status: the finalizers in the spec can only be changed through the `finalize` subresource."""
     new["spec"] = map_member(old, "spec")
     new["status"] = map_member(old, "status")
+
+
+def prepare_namespace_part(new: Object, old: Object, subresource: str, _now: str) -> None:
+    """Sets the phase of a status without one, and null for the times of conditions; `finalize` keeps the status."""
+    set_namespace_defaults(new)
+    if subresource != "status":
+        return
+    status = new["status"] = map_member(new, "status")
+    status["phase"] = status.get("phase") or map_member(old, "status").get("phase") or "Active"
+    for condition in list_member(status, "conditions"):
+        condition.setdefault("lastTransitionTime", None)
 
 
 def prepare_namespace_delete(tree: Object) -> None:

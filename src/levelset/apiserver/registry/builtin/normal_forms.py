@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 APPS: Final = "apps"
+RBAC: Final = "rbac.authorization.k8s.io"
 # Paths of members that are always there, and their zero.
 ZEROS: Final[dict[tuple[str, str], tuple[tuple[str, Any], ...]]] = {
     ("", "PodTemplate"): (("template.metadata", {}),),
@@ -35,6 +36,8 @@ ZEROS: Final[dict[tuple[str, str], tuple[tuple[str, Any], ...]]] = {
     (APPS, "Deployment"): (("spec.template.metadata", {}),),
     (APPS, "ReplicaSet"): (("spec.template.metadata", {}),),
     (APPS, "StatefulSet"): (("spec.template.metadata", {}), ("spec.serviceName", "")),
+    (RBAC, "ClusterRole"): (("rules", None),),
+    (RBAC, "Role"): (("rules", None),),
     ("batch", "CronJob"): (("spec.jobTemplate.metadata", {}), ("spec.jobTemplate.spec.template.metadata", {})),
     ("batch", "Job"): (("spec.template.metadata", {}),),
 }
@@ -53,6 +56,11 @@ STATUS: Final[dict[tuple[str, str], Object]] = {
     ("batch", "CronJob"): {},
     ("batch", "Job"): {},
     ("", "ResourceQuota"): {},
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): {},
+    ("apiregistration.k8s.io", "APIService"): {},
+    ("certificates.k8s.io", "CertificateSigningRequest"): {},
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): {},
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): {},
     ("networking.k8s.io", "Ingress"): {"loadBalancer": {}},
     ("policy", "PodDisruptionBudget"): {
         "currentHealthy": 0,
@@ -65,6 +73,9 @@ STATUS: Final[dict[tuple[str, str], Object]] = {
 CONDITION_TIMES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("", "Pod"): ("lastProbeTime", "lastTransitionTime"),
     ("", "ReplicationController"): ("lastTransitionTime",),
+    ("apiregistration.k8s.io", "APIService"): ("lastTransitionTime",),
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): ("lastTransitionTime",),
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): ("lastTransitionTime",),
     (APPS, "DaemonSet"): ("lastTransitionTime",),
     (APPS, "Deployment"): ("lastUpdateTime", "lastTransitionTime"),
     (APPS, "ReplicaSet"): ("lastTransitionTime",),

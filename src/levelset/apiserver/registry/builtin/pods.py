@@ -16,11 +16,12 @@ from levelset.objects.quantity import Quantity
 __all__ = [
     "PodAdmission",
     "prepare_pod_create",
-    "prepare_pod_status",
+    "prepare_pod_part",
     "prepare_pod_update",
     "qos_class",
     "set_pod_defaults",
     "set_pod_spec_defaults",
+    "set_source_defaults",
 ]
 
 DEFAULT_FILE_MODE: Final = 0o644
@@ -184,11 +185,7 @@ def _set_volume_defaults(volume: Object) -> None:
     if not any(value.__class__ is dict for value in volume.values()):
         volume["emptyDir"] = {}
         return
-    for name, value in volume.items():
-        if value.__class__ is not dict:
-            continue
-        for member, default in _SOURCE_DEFAULTS.get(name, {}).items():
-            value[member] = default if value.get(member) is None else value[member]
+    set_source_defaults(volume)
     if volume.get("emptyDir"):
         set_canonical(volume["emptyDir"], "sizeLimit")
     for source in (volume.get("downwardAPI"), *list_member(volume.get("projected"), "sources")):
@@ -202,6 +199,15 @@ def _set_volume_defaults(volume: Object) -> None:
     if volume.get("image") is not None:
         image = volume["image"]
         image["pullPolicy"] = image.get("pullPolicy") or _pull_policy(image.get("reference") or "")
+
+
+def set_source_defaults(volume: Object) -> None:
+    """Sets the defaults of the sources of a volume, or of a PersistentVolume's spec."""
+    for name, value in volume.items():
+        if value.__class__ is not dict:
+            continue
+        for member, default in _SOURCE_DEFAULTS.get(name, {}).items():
+            value[member] = default if value.get(member) is None else value[member]
 
 
 def _set_projection_defaults(source: Object) -> None:
@@ -261,10 +267,10 @@ def prepare_pod_update(new: Object, _old: Object) -> None:
     _set_tolerations(new["spec"])
 
 
-def prepare_pod_status(new: Object, old: Object) -> None:
+def prepare_pod_part(new: Object, old: Object, subresource: str, _now: str) -> None:
     """Completes a status: its class, the first address and the list of addresses, and the states of containers."""
     status, former = new.get("status"), map_member(old, "status")
-    if not status:
+    if not status or subresource != "status":
         return
     for name in ("qosClass", "observedGeneration"):
         if not status.get(name) and former.get(name):

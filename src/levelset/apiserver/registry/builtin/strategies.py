@@ -2,29 +2,25 @@
 
 import functools
 import importlib
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
 
-import msgspec
 from msgspec.structs import replace
 
 from levelset.apiserver.registry.builtin import (
-    admission_policies,
-    events_and_leases,
+    certificate_requests,
     namespaces,
+    nodes,
     normal_forms,
-    rbac,
-    webhook_configurations,
+    volumes,
     workloads,
 )
 from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
-from levelset.apiserver.registry.builtin.pods import prepare_pod_create, prepare_pod_status, prepare_pod_update
-from levelset.apiserver.registry.metadata import check_path_segment
+from levelset.apiserver.registry.builtin.pods import prepare_pod_create, prepare_pod_part, prepare_pod_update
 from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.served_resource import Object, Rules
-from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
-from levelset.objects.names import check_dns1123_label, check_dns1123_subdomain
+from levelset.objects.names import check_dns1123_label, check_dns1123_subdomain, check_path_segment
 
 if TYPE_CHECKING:
     from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules
@@ -32,13 +28,15 @@ if TYPE_CHECKING:
 __all__ = ["RULE_TABLES", "builtin_rules", "kind_rules"]
 
 Defaulter = Callable[[Object], None]
-Check = Callable[[Object, Object | None], list[Cause]]
+PreparePart = Callable[[Object, Object, str, str], None]
 
 APPS = "apps"
 BATCH = "batch"
 ADMISSION = "admissionregistration.k8s.io"
 RBAC = "rbac.authorization.k8s.io"
 NETWORK = "networking.k8s.io"
+FLOW_CONTROL = "flowcontrol.apiserver.k8s.io"
+CERTIFICATE_REQUEST = ("certificates.k8s.io", "CertificateSigningRequest")
 
 GENERATION = frozenset(
     {
@@ -50,7 +48,7 @@ GENERATION = frozenset(
         *((ADMISSION, kind) for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")),
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
         ("discovery.k8s.io", "EndpointSlice"),
-        *(("flowcontrol.apiserver.k8s.io", kind) for kind in ("FlowSchema", "PriorityLevelConfiguration")),
+        *((FLOW_CONTROL, kind) for kind in ("FlowSchema", "PriorityLevelConfiguration")),
         *((NETWORK, kind) for kind in ("Ingress", "IngressClass", "NetworkPolicy")),
         ("policy", "PodDisruptionBudget"),
         ("scheduling.k8s.io", "PriorityClass"),
@@ -79,10 +77,14 @@ CREATE_ON_UPDATE = frozenset(
 RULE_TABLES: dict[tuple[str, str], str] = {
     ("", "ConfigMap"): "config_rules.CONFIG_MAP",
     ("", "Endpoints"): "networking_rules.ENDPOINTS",
+    ("", "Event"): "event_rules.CORE_EVENT",
     ("", "LimitRange"): "config_rules.LIMIT_RANGE",
-    ("", "PersistentVolumeClaim"): "config_rules.CLAIM",
-    ("", "Pod"): "pod_rules.POD",
-    ("", "PodTemplate"): "pod_rules.POD_TEMPLATE",
+    ("", "Namespace"): "cluster_rules.NAMESPACE",
+    ("", "Node"): "cluster_rules.NODE",
+    ("", "PersistentVolume"): "volume_rules.VOLUME",
+    ("", "PersistentVolumeClaim"): "volume_rules.CLAIM",
+    ("", "Pod"): "pods.pod_rules.POD",
+    ("", "PodTemplate"): "pods.pod_rules.POD_TEMPLATE",
     ("", "ReplicationController"): "workload_rules.REPLICATION_CONTROLLER",
     ("", "ResourceQuota"): "config_rules.RESOURCE_QUOTA",
     ("", "Secret"): "config_rules.SECRET",
@@ -94,40 +96,50 @@ RULE_TABLES: dict[tuple[str, str], str] = {
     (APPS, "StatefulSet"): "workload_rules.STATEFUL_SET",
     (BATCH, "CronJob"): "job_rules.CRON_JOB",
     (BATCH, "Job"): "job_rules.JOB",
+    (ADMISSION, "MutatingAdmissionPolicy"): "policy_rules.MUTATING_POLICY",
+    (ADMISSION, "MutatingAdmissionPolicyBinding"): "policy_rules.MUTATING_BINDING",
+    (ADMISSION, "MutatingWebhookConfiguration"): "webhook_rules.MUTATING_WEBHOOKS",
+    (ADMISSION, "ValidatingAdmissionPolicy"): "policy_rules.VALIDATING_POLICY",
+    (ADMISSION, "ValidatingAdmissionPolicyBinding"): "policy_rules.VALIDATING_BINDING",
+    (ADMISSION, "ValidatingWebhookConfiguration"): "webhook_rules.VALIDATING_WEBHOOKS",
+    ("apiregistration.k8s.io", "APIService"): "cluster_rules.API_SERVICE",
     ("autoscaling", "HorizontalPodAutoscaler"): "scaling_rules.AUTOSCALER",
+    CERTIFICATE_REQUEST: "certificate_rules.SIGNING_REQUEST",
+    ("coordination.k8s.io", "Lease"): "event_rules.LEASE",
     ("discovery.k8s.io", "EndpointSlice"): "networking_rules.ENDPOINT_SLICE",
+    ("events.k8s.io", "Event"): "event_rules.EVENT",
+    (FLOW_CONTROL, "FlowSchema"): "flow_control_rules.FLOW_SCHEMA",
+    (FLOW_CONTROL, "PriorityLevelConfiguration"): "flow_control_rules.PRIORITY_LEVEL",
     (NETWORK, "Ingress"): "networking_rules.INGRESS",
     (NETWORK, "IngressClass"): "networking_rules.INGRESS_CLASS",
     (NETWORK, "NetworkPolicy"): "networking_rules.NETWORK_POLICY",
     ("node.k8s.io", "RuntimeClass"): "config_rules.RUNTIME_CLASS",
     ("policy", "PodDisruptionBudget"): "scaling_rules.BUDGET",
+    (RBAC, "ClusterRole"): "rbac_rules.CLUSTER_ROLE",
+    (RBAC, "ClusterRoleBinding"): "rbac_rules.CLUSTER_ROLE_BINDING",
+    (RBAC, "Role"): "rbac_rules.ROLE",
+    (RBAC, "RoleBinding"): "rbac_rules.ROLE_BINDING",
     ("scheduling.k8s.io", "PriorityClass"): "config_rules.PRIORITY_CLASS",
-    ("storage.k8s.io", "StorageClass"): "config_rules.STORAGE_CLASS",
-}
-# Dotted paths of the fields that cannot change after creation.
-IMMUTABLE_FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("", "PersistentVolume"): ("spec.csi", "spec.hostPath", "spec.nfs", "spec.volumeMode"),
+    ("storage.k8s.io", "StorageClass"): "volume_rules.STORAGE_CLASS",
 }
 
 
 def builtin_rules(group: str, kind: str) -> Rules:
     """The stateless rules of a built-in kind; Services and CRDs add rules that depend on the server."""
     key = (group, kind)
-    if key in RULE_TABLES:
-        return _with_table(_rules(key, []), key)
-    checks = [one for one in (CHECKS.get(key), _immutable_check(IMMUTABLE_FIELDS.get(key, ()))) if one is not None]
-    return _rules(key, checks)
+    rules = _rules(key)
+    return _with_table(rules, key) if key in RULE_TABLES else rules
 
 
 @functools.cache
 def kind_rules(group: str, kind: str) -> "KindRules":
     """The rule table of a kind; its module is imported on first use."""
-    module, _, name = RULE_TABLES[group, kind].partition(".")
+    module, _, name = RULE_TABLES[group, kind].rpartition(".")
     found: KindRules = getattr(importlib.import_module(f"{__package__}.rules.{module}"), name)
     return found
 
 
-def _rules(key: tuple[str, str], checks: list[Check]) -> Rules:
+def _rules(key: tuple[str, str]) -> Rules:
     return Rules(
         generation=key in GENERATION,
         unconditional_update=key not in REQUIRES_RESOURCE_VERSION,
@@ -136,11 +148,13 @@ def _rules(key: tuple[str, str], checks: list[Check]) -> Rules:
         default=DEFAULTERS.get(key),
         prepare_create=_prepare_create(key),
         prepare_update=_prepare_update(key),
-        prepare_status=_prepare_status(key),
+        prepare_part=_prepare_part(key),
+        record_user=certificate_requests.record_user if key == CERTIFICATE_REQUEST else None,
+        preserved_by_status=PRESERVED_BY_STATUS.get(key, ""),
         prepare_delete=namespaces.prepare_namespace_delete if key == ("", "Namespace") else None,
         held=namespaces.has_namespace_finalizers if key == ("", "Namespace") else None,
-        validate=_all_of(checks) if checks else None,
         graceful=key == ("", "Pod"),
+        status_on_create=key == ("", "Node"),
         finalizers_need_slash=True,
     )
 
@@ -175,15 +189,16 @@ def _prepare_update(key: tuple[str, str]) -> Callable[[Object, Object], None] | 
     return run
 
 
-def _prepare_status(key: tuple[str, str]) -> Callable[[Object, Object], None] | None:
-    prepare = PREPARE_STATUS.get(key)
+def _prepare_part(key: tuple[str, str]) -> PreparePart | None:
+    prepare = PREPARE_PART.get(key)
     if key not in normal_forms.STATUS and key not in normal_forms.CONDITION_TIMES:
         return prepare
 
-    def run(new: Object, old: Object) -> None:
-        normal_forms.set_status_zeros(key, new)
+    def run(new: Object, old: Object, subresource: str, now: str) -> None:
+        if subresource in ("status", "approval"):
+            normal_forms.set_status_zeros(key, new)
         if prepare is not None:
-            prepare(new, old)
+            prepare(new, old, subresource, now)
 
     return run
 
@@ -194,49 +209,28 @@ def _with_table(rules: Rules, key: tuple[str, str]) -> Rules:
     def validate(new: Object, old: Object | None) -> list[Cause]:
         return kind_rules(*key).validate(new, old)
 
-    def validate_status(new: Object, old: Object) -> list[Cause]:
-        return kind_rules(*key).validate_status(new, old)
+    def validate_part(new: Object, old: Object, subresource: str) -> list[Cause]:
+        return kind_rules(*key).validate_part(new, old, subresource)
 
-    return replace(rules, validate=validate, validate_status=validate_status, complete=True)
-
-
-class _ImmutableFields(msgspec.Struct, frozen=True):
-    """Rejects an update that changes one of these fields."""
-
-    paths: tuple[str, ...]
-
-    def __call__(self, new: Object, old: Object | None) -> list[Cause]:
-        if old is None:
-            return []
-        changed = [path for path in self.paths if _at(new, path) != _at(old, path)]
-        return [field_errors.invalid(path, _at(new, path), "field is immutable") for path in changed]
+    return replace(rules, validate=validate, validate_part=validate_part, complete=True)
 
 
-def _immutable_check(paths: tuple[str, ...]) -> Check | None:
-    return _ImmutableFields(paths) if paths else None
-
-
-def _at(tree: Object, path: str) -> object:
-    found: object = tree
-    for name in path.split("."):
-        found = found.get(name) if isinstance(found, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - a JSON tree
-    return found  # pyright: ignore[reportUnknownVariableType] - a JSON tree
-
-
-def _all_of(checks: Iterable[Check]) -> Check:
-    combined = tuple(checks)
-    if len(combined) == 1:
-        return combined[0]
-    return lambda new, old: [cause for check in combined for cause in check(new, old)]
-
-
-def _prepare_volume_create(tree: Object) -> None:
-    tree["status"] = {"phase": "Pending"}
-
-
-def _prepare_quota_status(new: Object, _old: Object) -> None:
+def _prepare_quota_status(new: Object, _old: Object, _subresource: str, _now: str) -> None:
     for name in ("hard", "used"):
         normal_forms.set_canonical_list(map_member(new, "status").get(name))
+
+
+def _prepare_api_service_create(tree: Object) -> None:
+    """A group of this server is available; another server has to be found first."""
+    if map_member(tree, "spec").get("service") is None:
+        condition = {
+            "type": "Available",
+            "status": "True",
+            "lastTransitionTime": tree["metadata"]["creationTimestamp"],
+            "reason": "Local",
+            "message": "Local APIServices are always available",
+        }
+        tree["status"] = {"conditions": [condition]}
 
 
 def _prepare_autoscaler_create(tree: Object) -> None:
@@ -246,48 +240,47 @@ def _prepare_autoscaler_create(tree: Object) -> None:
     )
 
 
-def _prepare_csr_update(new: Object, old: Object) -> None:
-    new["spec"] = map_member(old, "spec")
-
-
-CHECKS: dict[tuple[str, str], Check] = {
-    ("", "Event"): events_and_leases.check_core_event,
-    (ADMISSION, "MutatingAdmissionPolicy"): admission_policies.check_mutating_policy,
-    (ADMISSION, "MutatingAdmissionPolicyBinding"): admission_policies.check_mutating_binding,
-    (ADMISSION, "MutatingWebhookConfiguration"): webhook_configurations.check_webhook_configuration,
-    (ADMISSION, "ValidatingAdmissionPolicy"): admission_policies.check_validating_policy,
-    (ADMISSION, "ValidatingAdmissionPolicyBinding"): admission_policies.check_validating_binding,
-    (ADMISSION, "ValidatingWebhookConfiguration"): webhook_configurations.check_webhook_configuration,
-    ("coordination.k8s.io", "Lease"): events_and_leases.check_lease,
-    ("events.k8s.io", "Event"): events_and_leases.check_events_v1_event,
-    (RBAC, "ClusterRole"): rbac.check_cluster_role,
-    (RBAC, "ClusterRoleBinding"): rbac.check_cluster_role_binding,
-    (RBAC, "Role"): rbac.check_role,
-    (RBAC, "RoleBinding"): rbac.check_role_binding,
-}
 PREPARE_CREATE: dict[tuple[str, str], Defaulter] = {
     ("", "Namespace"): namespaces.prepare_namespace_create,
-    ("", "PersistentVolume"): _prepare_volume_create,
-    ("", "PersistentVolumeClaim"): _prepare_volume_create,
+    ("", "Node"): nodes.prepare_node_create,
+    ("", "PersistentVolume"): volumes.prepare_volume_create,
+    ("", "PersistentVolumeClaim"): volumes.prepare_claim_create,
     ("", "Pod"): prepare_pod_create,
+    ("apiregistration.k8s.io", "APIService"): _prepare_api_service_create,
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_create,
     (BATCH, "Job"): workloads.prepare_job_create,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_create,
 }
-PREPARE_STATUS: dict[tuple[str, str], Callable[[Object, Object], None]] = {
+PREPARE_PART: dict[tuple[str, str], PreparePart] = {
+    ("", "Namespace"): namespaces.prepare_namespace_part,
+    ("", "Node"): nodes.prepare_node_part,
+    ("", "PersistentVolume"): volumes.prepare_volume_part,
+    ("", "PersistentVolumeClaim"): volumes.prepare_claim_part,
+    ("", "Pod"): prepare_pod_part,
     ("", "ResourceQuota"): _prepare_quota_status,
-    ("", "Pod"): prepare_pod_status,
+    CERTIFICATE_REQUEST: certificate_requests.prepare_part,
+}
+# What of the metadata an update of the status leaves as it is; nothing for most kinds.
+PRESERVED_BY_STATUS: dict[tuple[str, str], Literal["metadata", "labels", ""]] = {
+    (ADMISSION, "ValidatingAdmissionPolicy"): "metadata",
+    ("apiregistration.k8s.io", "APIService"): "metadata",
+    (APPS, "Deployment"): "labels",
+    (FLOW_CONTROL, "FlowSchema"): "metadata",
+    (FLOW_CONTROL, "PriorityLevelConfiguration"): "metadata",
 }
 PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
     ("", "Pod"): prepare_pod_update,
     ("", "Namespace"): namespaces.prepare_namespace_update,
+    ("", "Node"): nodes.prepare_node_update,
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_update,
-    ("certificates.k8s.io", "CertificateSigningRequest"): _prepare_csr_update,
+    CERTIFICATE_REQUEST: certificate_requests.prepare_update,
 }
 
 
 NAME_CHECKS: dict[tuple[str, str], Callable[[str], list[str]]] = {
+    ("", "Event"): check_path_segment,
     ("", "Namespace"): check_dns1123_label,
+    CERTIFICATE_REQUEST: check_path_segment,
     (APPS, "StatefulSet"): check_dns1123_label,
     ("", "Service"): check_dns1123_label,
     ("apiregistration.k8s.io", "APIService"): check_path_segment,

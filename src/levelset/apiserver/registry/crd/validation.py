@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from levelset.apiserver.expressions.match_conditions import CEL_IMPORT_STEPS
-from levelset.apiserver.registry.builtin.webhook_configurations import check_client_config
+from levelset.apiserver.registry.builtin.rules.webhook_rules import check_client_config
 from levelset.apiserver.registry.crd.names import is_established
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -145,7 +145,9 @@ def _check_webhook(hook: Any) -> Iterator[Cause]:
     if not hook or not hook.get("clientConfig"):
         yield field_errors.required(f"{path}.clientConfig", "required when strategy is set to Webhook")
         return
-    yield from check_client_config(hook["clientConfig"], f"{path}.clientConfig")
+    causes: list[Cause] = []
+    check_client_config(hook["clientConfig"], f"{path}.clientConfig", causes, None)
+    yield from causes
     supported = {"v1", "v1beta1"}
     if not supported.intersection(list_member(hook, "conversionReviewVersions")):
         yield field_errors.invalid(

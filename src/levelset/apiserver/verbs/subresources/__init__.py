@@ -1,3 +1,3 @@
-"""The subresources with their own logic: scale, eviction, token, log and finalize of namespaces."""
+"""The subresources with their own logic: scale, eviction, token and log."""
 
 __all__: list[str] = []

@@ -19,6 +19,7 @@ from levelset.objects.names import (
     check_dns1123_subdomain,
     check_label_key,
     check_label_value,
+    check_path_segment,
 )
 from levelset.objects.quantity import Quantity
 
@@ -55,12 +56,14 @@ __all__ = [
     "non_negative",
     "non_reserved_path",
     "one_of",
+    "path_segment_problems",
     "percent_value",
     "port_name",
     "port_name_problems",
     "port_number",
     "port_number_or_name",
     "positive",
+    "positive_number",
     "quantity",
     "subdomain_problems",
     "unique",
@@ -128,6 +131,7 @@ def _faster(is_valid: Callable[[Any], object], problems: Callable[[Any], Sequenc
 
 label_problems: Final = check_dns1123_label
 subdomain_problems: Final = check_dns1123_subdomain
+path_segment_problems: Final = check_path_segment
 
 
 @_cached
@@ -236,6 +240,7 @@ def at_least(low: int, detail: str = "") -> Test:
 
 non_negative: Final = at_least(0)
 positive: Final = at_least(1, "must be greater than zero")
+positive_number: Final = at_least(1, "must be greater than 0")
 port_number: Final = between(1, 65535)
 user_id: Final = between(0, 2**31 - 1)
 file_mode: Final = between(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive")

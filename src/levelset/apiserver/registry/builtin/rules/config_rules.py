@@ -1,4 +1,4 @@
-"""The rules of ConfigMaps, Secrets, LimitRanges, ResourceQuotas, PriorityClasses, RuntimeClasses and storage."""
+"""The rules of ConfigMaps, Secrets, LimitRanges, ResourceQuotas, PriorityClasses and RuntimeClasses."""
 
 import base64
 from typing import Any, Final
@@ -12,14 +12,13 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     one_of,
     quantity,
 )
-from levelset.apiserver.registry.builtin.rules.pod_containers import (
+from levelset.apiserver.registry.builtin.rules.pods.pod_containers import (
     check_container_resource_name,
     check_quantity,
     check_resource_list,
     check_resource_name,
     is_overcommit_allowed,
 )
-from levelset.apiserver.registry.builtin.rules.pod_volumes import CLAIM_SPEC
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
     Required,
@@ -27,21 +26,18 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     equal,
     immutable,
     on_create,
-    required,
 )
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 
 __all__ = [
-    "CLAIM",
     "CONFIG_MAP",
     "LIMIT_RANGE",
     "PRIORITY_CLASS",
     "RESOURCE_QUOTA",
     "RUNTIME_CLASS",
     "SECRET",
-    "STORAGE_CLASS",
 ]
 
 LIMIT_TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
@@ -216,61 +212,6 @@ RUNTIME_CLASS: Final = KindRules(
 )
 
 
-def _claim_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
-    after, before = dict(map_member(new, "spec")), dict(map_member(old, "spec"))
-    size, former = _size(after), _size(before)
-    if not before.get("volumeName"):
-        after.pop("volumeName", None)
-    if before.get("storageClassName") is None:
-        after.pop("storageClassName", None)
-    if map_member(new, "status").get("phase") == "Bound":
-        for spec in (after, before):
-            spec.pop("volumeAttributesClassName", None)
-            resources = map_member(spec, "resources")
-            requests = {name: one for name, one in map_member(resources, "requests").items() if name != "storage"}
-            spec["resources"] = {**resources, "requests": requests}
-    if not equal(after, before):
-        detail = (
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-        )
-        changed = sorted(name for name in after.keys() | before.keys() if not equal(after.get(name), before.get(name)))
-        out.append(field_errors.forbidden("spec", f"{detail}\nchanged: {', '.join(changed)}"))
-    held = map_member(map_member(old, "status"), "capacity").get("storage")
-    if size < former and size <= quantity(held or "0"):
-        detail = "field can not be less than status.capacity"
-        out.append(field_errors.forbidden("spec.resources.requests.storage", detail))
-    mode = map_member(new, "spec").get("volumeMode")
-    if mode != map_member(old, "spec").get("volumeMode"):
-        out.append(field_errors.invalid("volumeMode", mode, "field is immutable"))
-
-
-def _size(spec: Any) -> Any:
-    return quantity(map_member(map_member(spec, "resources"), "requests").get("storage") or "0")
-
-
-CLAIM: Final = KindRules(rules=Table(("spec", CLAIM_SPEC), root=True), changes=(("", _claim_changes),))
-
-
-def _provisioner(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
-    name = tree.get("provisioner") or ""
-    if not name:
-        out.append(field_errors.required("provisioner"))
-
-
-STORAGE_CLASS: Final = KindRules(
-    rules=Table(
-        ("", _provisioner),
-        ("reclaimPolicy", one_of("Delete", "Retain")),
-        ("volumeBindingMode", required, one_of("Immediate", "WaitForFirstConsumer")),
-        root=True,
-    ),
-    changes=(
-        ("parameters", immutable),
-        ("provisioner", immutable),
-        ("reclaimPolicy", immutable),
-        ("volumeBindingMode", immutable),
-    ),
-)
 MAX_DATA: Final = 1024 * 1024
 
 

@@ -14,7 +14,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     non_negative,
     one_of,
 )
-from levelset.apiserver.registry.builtin.rules.pod_spec import check_template
+from levelset.apiserver.registry.builtin.rules.pods.pod_spec import check_template
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
     Required,

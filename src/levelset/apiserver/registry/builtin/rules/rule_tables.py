@@ -17,14 +17,15 @@ joined by dots, either with `[*]` for the items of a list, or empty for the whol
 - a function `(value, at, out, context)` that appends causes to `out`: cross-field checks.
 
 All but the first two run only if the member is there and not the empty string, which Go cannot tell from an absent one.
-`always(function)` runs for every map. The context is what a table passes down unchanged: the old object, or None on
-create, and within a pod spec what containers need to know of their pod. `on_create(function)` runs on create only.
+`always(function)` runs for every map, and `given(test)` for the empty string, too. The context is what a table passes
+down unchanged: the old object, or None on create, and within a pod spec what containers need to know of their pod.
+`on_create(function)` runs on create only.
 
 A table is compiled on its first use. The code calls a predicate where one line has one, and builds the path of a value
 only to report it, or to descend.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +37,7 @@ __all__ = [
     "Always",
     "Changes",
     "Check",
+    "Endpoint",
     "KindRules",
     "Required",
     "Table",
@@ -43,6 +45,7 @@ __all__ = [
     "Whole",
     "always",
     "equal",
+    "given",
     "immutable",
     "on_create",
     "required",
@@ -93,6 +96,16 @@ def always(check: Check) -> Always:
     return Always(check)
 
 
+def given(test: Test) -> Always:
+    """The test, run also for the empty string: of a pointer to a text, which Go can tell from an absent one."""
+
+    def check(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+        if value is not None and not test.is_valid(value):
+            test.report(value, at, out)
+
+    return Always(check)
+
+
 def on_create(check: Check) -> Check:
     """The check of a whole object, run on create only."""
 
@@ -109,21 +122,17 @@ class Table:
     def __init__(self, *lines: tuple[Any, ...], root: bool = False) -> None:
         self.lines = lines
         self.root = root
-        self._run: Check = self._compile_and_run
         self._compiled: Check | None = None
 
     def __call__(self, value: Any, at: str, out: list[Cause], context: Any) -> None:
         """Appends the causes of a map at this path."""
-        self._run(value, at, out, context)
+        (self._compiled or self.compiled())(value, at, out, context)
 
     def compiled(self) -> Check:
         """The function of the table."""
         if self._compiled is None:
-            self._run = self._compiled = _Compiler(self).compile()
+            self._compiled = _Compiler(self).compile()
         return self._compiled
-
-    def _compile_and_run(self, value: Any, at: str, out: list[Cause], context: Any) -> None:
-        self.compiled()(value, at, out, context)
 
 
 class _Compiler:
@@ -219,14 +228,22 @@ def immutable(new: Any, _old: Any, at: str, out: list[Cause]) -> None:
     out.append(field_errors.invalid(at, new, "field is immutable"))
 
 
+class Endpoint(NamedTuple):
+    """The rules of an update through a subresource other than the status."""
+
+    rules: Table
+    changes: Changes = ()
+
+
 @dataclass(frozen=True, slots=True)
 class KindRules:
-    """All rules of a kind: of the object, of its changes, and of its status."""
+    """All rules of a kind: of the object, of its changes, of its status, and of its other subresources."""
 
     rules: Table = field(default_factory=lambda: Table(root=True))
     changes: Changes = ()
     status: Table = field(default_factory=lambda: Table(root=True))
     status_changes: Changes = ()
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict[str, Endpoint])
     # Whether the causes of changes come before those of the object.
     changes_first: bool = False
 
@@ -240,11 +257,17 @@ class KindRules:
             _check_changes(self.changes, new, old, out)
         return out
 
-    def validate_status(self, new: Object, old: Object) -> list[Cause]:
-        """The causes why the status is invalid, or may not replace the old one."""
+    def validate_part(self, new: Object, old: Object, subresource: str) -> list[Cause]:
+        """The causes why an update through a subresource is invalid."""
+        if subresource == "status":
+            rules, changes = self.status, self.status_changes
+        elif subresource in self.endpoints:
+            rules, changes = self.endpoints[subresource]
+        else:
+            return self.validate(new, old)
         out: list[Cause] = []
-        self.status(new, "", out, old)
-        _check_changes(self.status_changes, new, old, out)
+        rules(new, "", out, old)
+        _check_changes(changes, new, old, out)
         return out
 
 

@@ -11,10 +11,10 @@ from levelset.apiserver.registry.builtin.rules.checks import (
 )
 from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Required, Table
 from levelset.apiserver.registry.builtin.rules.workload_rules import counts, not_more_than_100
-from levelset.apiserver.registry.metadata import check_path_segment
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
+from levelset.objects.names import check_path_segment
 
 __all__ = ["AUTOSCALER", "BUDGET"]
 

@@ -13,8 +13,8 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     one_of,
     percent_value,
 )
-from levelset.apiserver.registry.builtin.rules.pod_spec import check_pod_annotations, check_template
-from levelset.apiserver.registry.builtin.rules.pod_volumes import CLAIM_SPEC
+from levelset.apiserver.registry.builtin.rules.pods.pod_spec import check_pod_annotations, check_template
+from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import CLAIM_SPEC
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
     Required,

@@ -30,10 +30,13 @@ __all__ = [
     "DIVISORS",
     "FIELD_REFERENCE",
     "RESOURCE_PREFIXES",
+    "VOLUME_SOURCES",
+    "check_access_modes",
     "check_field_reference",
     "check_resource_reference",
     "check_volumes",
     "csi_driver_name",
+    "is_initiator",
 ]
 
 RESOURCES: Final = (
@@ -218,11 +221,12 @@ def _projected_bundle(value: Any, at: str, out: list[Cause], paths: _Paths) -> N
     paths.add(value.get("path") or "", value.get("path") or "")
 
 
-def _access_modes(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+def check_access_modes(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    """Known access modes, of which ReadWriteOncePod excludes the others."""
     for mode in value:
         if mode not in ACCESS_MODES:
             out.append(field_errors.not_supported(at, mode, ACCESS_MODES))
-    if "ReadWriteOncePod" in value and len(set(value)) > 1:
+    if "ReadWriteOncePod" in value and len(set(value).intersection(ACCESS_MODES)) > 1:
         out.append(field_errors.forbidden(at, "may not use ReadWriteOncePod with other access modes"))
 
 
@@ -256,15 +260,15 @@ def _same_sources(value: Any, at: str, out: list[Cause], _context: Any) -> None:
         return
     if reference.get("namespace"):
         detail = "may not be specified when dataSourceRef.namespace is specified"
-        out.append(field_errors.invalid(at, f"{at}.dataSource", detail))
+        out.append(field_errors.invalid(at, {}, detail))  # upstream shows an empty struct
     elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
-        out.append(field_errors.invalid(at, f"{at}.dataSource", "must match dataSourceRef"))
+        out.append(field_errors.invalid(at, {}, "must match dataSourceRef"))
 
 
 CLAIM_SPEC: Final = Table(
     ("accessModes", Required("at least 1 access mode is required")),
     ("selector", label_selector),
-    ("accessModes", _access_modes),
+    ("accessModes", check_access_modes),
     ("", _storage_request),
     ("storageClassName", dns_subdomain),
     ("volumeMode", one_of("Block", "Filesystem")),
@@ -289,10 +293,15 @@ CLAIM_TEMPLATE: Final = Table(
 _IQN: Final = re.compile(r"iqn\.\d{4}-\d{2}\.([\w.-]+)(:[^,;*&$|\s]+)$|eui\.[0-9a-fA-F]{16}$|naa\.[0-9a-fA-F]{32}$")
 
 
+def is_initiator(text: str) -> bool:
+    """Whether this is the name of an iSCSI initiator or target."""
+    return _IQN.match(text) is not None
+
+
 def _iqn(value: str, at: str, out: list[Cause], _context: Any) -> None:
     if not value.startswith(("iqn", "eui", "naa")):
         out.append(field_errors.invalid(at, value, "must be valid format starting with iqn, eui, or naa"))
-    elif not _IQN.match(value):
+    elif not is_initiator(value):
         out.append(field_errors.invalid(at, value, "must be valid format"))
 
 
@@ -348,6 +357,19 @@ def _disk_uri(value: Any, at: str, out: list[Cause], _context: Any) -> None:
         out.append(field_errors.not_supported(f"{at}.diskURI", uri, (subscription if managed else blob,)))
 
 
+def _quobyte_registry(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    registry, detail = value.get("registry") or "", "must be a host:port pair or multiple pairs separated by commas"
+    if not registry:
+        out.append(field_errors.required(f"{at}.registry", detail))
+    elif len(value.get("tenant") or "") > 64:
+        tenant = "must be a UUID and may not exceed a length of 64 characters"
+        out.append(field_errors.required(f"{at}.tenant", tenant))
+    else:
+        wrong = [one for one in registry.split(",") if not _HOST_AND_PORT.fullmatch(one)]
+        out.extend([field_errors.invalid(f"{at}.registry", registry, detail) for _ in wrong])
+
+
+_HOST_AND_PORT: Final = re.compile(r"(?:[^:\[\]]*|\[[^\[\]]*\]):[^:\[\]]*")
 _PARTITION: Final = between(0, 255, "must be between 1 and 255, inclusive")
 HOST_PATH_TYPES: Final = (
     *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"),
@@ -373,7 +395,7 @@ VOLUME_SOURCES: Final[dict[str, Table]] = {
     "rbd": Table(("monitors", required), ("image", required)),
     "cinder": Table(("volumeID", required), ("secretRef", Table(("name", required)))),
     "cephfs": Table(("monitors", required)),
-    "quobyte": Table(("registry", required), ("volume", required)),
+    "quobyte": Table(("", _quobyte_registry), ("volume", required)),
     "downwardAPI": Table(("defaultMode", file_mode), ("", _downward_files)),
     "fc": Table(("", _fibre_channel)),
     "flexVolume": Table(("driver", required), ("options", _flex_options)),

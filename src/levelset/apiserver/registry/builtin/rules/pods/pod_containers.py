@@ -22,7 +22,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     subdomain_problems,
     user_id,
 )
-from levelset.apiserver.registry.builtin.rules.pod_volumes import (
+from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import (
     PULL_POLICIES,
     check_field_reference,
     check_resource_reference,

@@ -15,7 +15,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     subdomain_problems,
     user_id,
 )
-from levelset.apiserver.registry.builtin.rules.pod_containers import (
+from levelset.apiserver.registry.builtin.rules.pods.pod_containers import (
     APP_ARMOR,
     SECCOMP,
     WINDOWS_OPTIONS,
@@ -26,13 +26,13 @@ from levelset.apiserver.registry.builtin.rules.pod_containers import (
     check_pod_resources,
     check_resource_list,
 )
-from levelset.apiserver.registry.builtin.rules.pod_scheduling import (
+from levelset.apiserver.registry.builtin.rules.pods.pod_scheduling import (
     AFFINITY,
     check_scheduling_gates,
     check_spread_constraints,
     check_tolerations,
 )
-from levelset.apiserver.registry.builtin.rules.pod_volumes import check_volumes
+from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import check_volumes
 from levelset.apiserver.registry.builtin.rules.rule_tables import Table, Whole, required
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors

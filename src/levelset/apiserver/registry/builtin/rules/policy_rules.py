@@ -1,35 +1,28 @@
-"""Validation of admission policies and their bindings, with the messages of kube-apiserver.
-
-Every expression is compiled, so that a stored policy can be evaluated.
-"""
+"""The rules of admission policies and their bindings; every expression is compiled, so that it can be evaluated."""
 
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from levelset.apiserver.registry.builtin.webhook_configurations import (
-    OPERATIONS,
-    check_match_conditions,
-    check_rule,
-    check_selector,
+from levelset.apiserver.registry.builtin.rules.checks import (
+    bytes_at_most,
+    dns_subdomain,
+    label_key,
+    label_selector,
+    non_negative,
+    one_of,
 )
-from levelset.apiserver.registry.metadata import check_path_segment
+from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Required, Table, always, required
+from levelset.apiserver.registry.builtin.rules.webhook_rules import RULE, check_match_conditions
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause, Malformed
-from levelset.objects.names import check_dns1035_label, check_dns1123_subdomain, check_label_key
+from levelset.objects.names import check_dns1035_label, check_dns1123_subdomain, check_label_key, check_path_segment
 
 if TYPE_CHECKING:
     from levelset.apiserver.expressions.cel_programs import PolicyEnvironment
 
-__all__ = [
-    "check_match_resources",
-    "check_mutating_binding",
-    "check_mutating_policy",
-    "check_validating_binding",
-    "check_validating_policy",
-]
+__all__ = ["MUTATING_BINDING", "MUTATING_POLICY", "VALIDATING_BINDING", "VALIDATING_POLICY"]
 
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _EXCLUSIVE: Final = "name and selector are mutually exclusive"
@@ -37,7 +30,7 @@ _DENY_AND_WARN: Final = (
     "must not contain both Deny and Warn (repeating the same validation failure information in the API response and "
     "headers serves no purpose)"
 )
-_MUTATING_OPERATIONS: Final = tuple(one for one in OPERATIONS if one != "DELETE")
+_MUTATING_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _MAX_ANNOTATIONS: Final = 20
 _MAX_EXPRESSION_BYTES: Final = 5 * 1024
@@ -45,91 +38,88 @@ _IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 _EMPTY: Final = "must be non-empty if specified"
 
 
-def check_validating_policy(new: Object, old: Object | None) -> list[Cause]:
-    """Validates a ValidatingAdmissionPolicy."""
+def _validating_policy(new: Any, _at: str, out: list[Cause], old: Any) -> None:
     spec = map_member(new, "spec")
-    causes, environment = _check_common(spec, map_member(old, "spec"), OPERATIONS, is_mutating=False)
+    environment = _check_common(spec, map_member(old, "spec"), out, is_mutating=False)
     validations, annotations = list_member(spec, "validations"), list_member(spec, "auditAnnotations")
     if not validations and not annotations:
         detail = "validations or auditAnnotations must contain at least one item"
-        return [
-            *causes,
-            *(field_errors.required(f"spec.{word}", detail) for word in ("validations", "auditAnnotations")),
-        ]
+        out.extend([field_errors.required(f"spec.{word}", detail) for word in ("validations", "auditAnnotations")])
+        return
     for index, one in enumerate(validations):
-        causes += _check_validation(one, environment, f"spec.validations[{index}]")
+        out.extend(_check_validation(one, environment, f"spec.validations[{index}]"))
     if len(annotations) > _MAX_ANNOTATIONS:
         detail = f"must not have more than {_MAX_ANNOTATIONS} auditAnnotations"
-        causes.append(field_errors.invalid("spec.auditAnnotations", annotations, detail))
+        out.append(field_errors.invalid("spec.auditAnnotations", annotations, detail))
     keys: set[str] = set()
     for index, one in enumerate(annotations):
         at, key = f"spec.auditAnnotations[{index}]", str(one.get("key") or "")
-        causes += _check_annotation(one, new["metadata"].get("name") or "", environment, at)
+        out.extend(_check_annotation(one, new["metadata"].get("name") or "", environment, at))
         if key in keys:
-            causes.append(field_errors.duplicate(f"{at}.key", key))
+            out.append(field_errors.duplicate(f"{at}.key", key))
         keys.add(key)
-    return causes
 
 
-def check_mutating_policy(new: Object, old: Object | None) -> list[Cause]:
-    """Validates a MutatingAdmissionPolicy."""
+def _mutating_policy(new: Any, _at: str, out: list[Cause], old: Any) -> None:
     spec = map_member(new, "spec")
-    causes, environment = _check_common(spec, map_member(old, "spec"), _MUTATING_OPERATIONS, is_mutating=True)
+    environment = _check_common(spec, map_member(old, "spec"), out, is_mutating=True)
     mutations = list_member(spec, "mutations")
     if not mutations:
-        causes.append(field_errors.required("spec.mutations", "mutations must contain at least one item"))
+        out.append(field_errors.required("spec.mutations", "mutations must contain at least one item"))
     for index, one in enumerate(mutations):
-        causes += _check_mutation(one, environment, f"spec.mutations[{index}]")
-    return causes + _check_enum(spec, "reinvocationPolicy", ("IfNeeded", "Never"))
+        out.extend(_check_mutation(one, environment, f"spec.mutations[{index}]"))
+    REINVOCATION(spec, "spec", out, None)
 
 
-def check_validating_binding(new: Object, _old: Object | None) -> list[Cause]:
-    """Validates a ValidatingAdmissionPolicyBinding."""
-    spec = map_member(new, "spec")
-    return _check_binding(spec, OPERATIONS) + _check_actions(
-        list_member(spec, "validationActions"), "spec.validationActions"
-    )
+def _resource_names(value: list[str], at: str, out: list[Cause], _context: Any) -> None:
+    seen: set[str] = set()
+    for index, name in enumerate(value):
+        out.extend([field_errors.invalid(f"{at}[{index}]", name, one) for one in check_path_segment(name)])
+        if name in seen:
+            out.append(field_errors.duplicate(f"{at}[{index}]", name))
+        seen.add(name)
 
 
-def check_mutating_binding(new: Object, _old: Object | None) -> list[Cause]:
-    """Validates a MutatingAdmissionPolicyBinding."""
-    return _check_binding(map_member(new, "spec"), tuple(one for one in OPERATIONS if one != "DELETE"))
+_NAMED_RULE: Final = Table(("resourceNames", _resource_names), ("", RULE))
+# The `matchConstraints` of a policy, and the `matchResources` of a binding.
+MATCH: Final = Table(
+    ("matchPolicy", required, one_of("Equivalent", "Exact")),
+    ("namespaceSelector", label_selector),
+    ("objectSelector", label_selector),
+    ("resourceRules[*]", _NAMED_RULE),
+    ("excludeResourceRules[*]", _NAMED_RULE),
+)
+FAILURE: Final = Table(("failurePolicy", required, one_of("Fail", "Ignore")))
+REINVOCATION: Final = Table(("reinvocationPolicy", required, one_of("IfNeeded", "Never")))
 
 
-def check_match_resources(match: Object, at: str, operations: Sequence[str]) -> list[Cause]:
-    """Validates the `matchConstraints` of a policy or the `matchResources` of a binding."""
-    causes: list[Cause] = []
-    policy = match.get("matchPolicy")
-    if policy not in ("Equivalent", "Exact"):
-        causes.append(field_errors.not_supported(f"{at}.matchPolicy", policy, ("Equivalent", "Exact")))
-    for word in ("namespaceSelector", "objectSelector"):
-        causes += check_selector(match.get(word), f"{at}.{word}")
-    for word in ("resourceRules", "excludeResourceRules"):
-        for index, rule in enumerate(list_member(match, word)):
-            causes += _check_names(list_member(rule, "resourceNames"), f"{at}.{word}[{index}].resourceNames")
-            causes += check_rule(rule, f"{at}.{word}[{index}]", operations)
-    return causes
-
-
-def _check_common(
-    spec: Object, old: Object, operations: Sequence[str], *, is_mutating: bool
-) -> "tuple[list[Cause], PolicyEnvironment]":
-    """Validates what both kinds of policies share; also returns the environment of their expressions."""
-    causes = _check_enum(spec, "failurePolicy", ("Fail", "Ignore"))
+def _check_common(spec: Object, old: Object, out: list[Cause], *, is_mutating: bool) -> "PolicyEnvironment":
+    """Checks what both kinds of policies share; returns the environment of their expressions."""
+    FAILURE(spec, "spec", out, None)
     kind, conditions = spec.get("paramKind"), list_member(spec, "matchConditions")
     if kind is not None:
-        causes += _check_param_kind(map_member(spec, "paramKind"), "spec.paramKind")
+        out.extend(_check_param_kind(map_member(spec, "paramKind"), "spec.paramKind"))
     if spec.get("matchConstraints") is None:
-        causes.append(field_errors.required("spec.matchConstraints"))
+        out.append(field_errors.required("spec.matchConstraints"))
     else:
-        causes += check_match_resources(map_member(spec, "matchConstraints"), "spec.matchConstraints", operations)
-        if not list_member(map_member(spec, "matchConstraints"), "resourceRules"):
-            causes.append(field_errors.required("spec.matchConstraints.resourceRules"))
+        _constraints(map_member(spec, "matchConstraints"), "spec.matchConstraints", out, is_mutating=is_mutating)
     # Unchanged match conditions are not validated again: a policy that an older server accepted stays writable.
     if not old or (kind, conditions) != (old.get("paramKind"), list_member(old, "matchConditions")):
-        causes += check_match_conditions(conditions, "spec.matchConditions", has_params=kind is not None)
-    more, environment = _check_variables(spec, is_mutating=is_mutating)
-    return causes + more, environment
+        check_match_conditions(conditions, "spec.matchConditions", out, has_params=kind is not None)
+    causes, environment = _check_variables(spec, is_mutating=is_mutating)
+    out.extend(causes)
+    return environment
+
+
+def _constraints(match: Object, at: str, out: list[Cause], *, is_mutating: bool) -> None:
+    MATCH(match, at, out, None)
+    rules = list_member(match, "resourceRules")
+    if not rules:
+        out.append(field_errors.required(f"{at}.resourceRules"))
+    for operation in (one for rule in rules for one in list_member(rule, "operations")) if is_mutating else ():
+        if operation not in _MUTATING_OPERATIONS:
+            where = f"{at}.resourceRules.operations"
+            out.append(field_errors.not_supported(where, operation, _MUTATING_OPERATIONS))
 
 
 def _check_variables(spec: Object, *, is_mutating: bool) -> "tuple[list[Cause], PolicyEnvironment]":
@@ -228,13 +218,6 @@ def _check_expression(
     return []
 
 
-def _check_enum(spec: Object, word: str, known: Sequence[str]) -> list[Cause]:
-    value = spec.get(word)
-    if not value:
-        return [field_errors.required(f"spec.{word}")]
-    return [] if value in known else [field_errors.not_supported(f"spec.{word}", value, known)]
-
-
 def _check_param_kind(tree: Object, at: str) -> list[Cause]:
     version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
     causes: list[Cause] = []
@@ -271,51 +254,92 @@ def _is_identifier(name: str) -> bool:
     return _IDENTIFIER.fullmatch(name) is not None and name not in {*RESERVED, "true", "false", "null", "in"}
 
 
-def _check_binding(spec: Object, operations: Sequence[str]) -> list[Cause]:
-    name = str(spec.get("policyName") or "")
-    causes = [field_errors.invalid("spec.policyName", name, one) for one in check_dns1123_subdomain(name)]
-    if not name:
-        causes = [field_errors.required("spec.policyName")]
-    if spec.get("paramRef") is not None:
-        causes += _check_params(map_member(spec, "paramRef"), "spec.paramRef")
-    if spec.get("matchResources") is not None:
-        # The misspelled field name is that of kube-apiserver.
-        causes += check_match_resources(map_member(spec, "matchResources"), "spec.matchResouces", operations)
-    return causes
-
-
-def _check_params(ref: Object, at: str) -> list[Cause]:
+def _name_or_selector(ref: Any, at: str, out: list[Cause], _context: Any) -> None:
     name, selector = str(ref.get("name") or ""), ref.get("selector")
-    causes: list[Cause] = [field_errors.invalid(f"{at}.name", name, one) for one in check_path_segment(name)]
+    out.extend([field_errors.invalid(f"{at}.name", name, one) for one in check_path_segment(name)])
     if name and selector is not None:
-        causes += [field_errors.forbidden(f"{at}.{word}", _EXCLUSIVE) for word in ("name", "selector")]
-    causes += check_selector(selector, f"{at}.selector")
+        out.append(field_errors.forbidden(f"{at}.name", _EXCLUSIVE))
+    if selector is not None:
+        label_selector(selector, f"{at}.selector", out, None)
+    if name and selector is not None:
+        out.append(field_errors.forbidden(f"{at}.selector", _EXCLUSIVE))
     if not name and selector is None:
-        causes.append(field_errors.required(at, "one of name or selector must be specified"))
-    action = ref.get("parameterNotFoundAction")
-    if not action:
-        causes.append(field_errors.required(f"{at}.parameterNotFoundAction"))
-    elif action not in ("Allow", "Deny"):
-        causes.append(field_errors.not_supported(f"{at}.parameterNotFoundAction", action, ("Deny", "Allow")))
-    return causes
+        out.append(field_errors.required(at, "one of name or selector must be specified"))
 
 
-def _check_actions(actions: list[Any], at: str) -> list[Cause]:
-    causes: list[Cause] = []
-    for index, one in enumerate(actions):
+def _actions(value: list[Any], at: str, out: list[Cause], _context: Any) -> None:
+    for index, one in enumerate(value):
         if one not in _ACTIONS:
-            causes.append(field_errors.not_supported(f"{at}[{index}]", one, _ACTIONS))
-        if one in actions[:index]:
-            causes.append(field_errors.duplicate(f"{at}[{index}]", one))
-    if "Deny" in actions and "Warn" in actions:
-        causes.append(field_errors.invalid(at, actions, _DENY_AND_WARN))
-    return causes if actions else [field_errors.required(at, "at least one validation action is required")]
+            out.append(field_errors.not_supported(f"{at}[{index}]", one, _ACTIONS))
+        if one in value[:index]:
+            out.append(field_errors.duplicate(f"{at}[{index}]", one))
+    if "Deny" in value and "Warn" in value:
+        out.append(field_errors.invalid(at, value, _DENY_AND_WARN))
 
 
-def _check_names(names: list[Any], at: str) -> list[Cause]:
-    causes: list[Cause] = []
-    for index, name in enumerate(names):
-        causes += [field_errors.invalid(f"{at}[{index}]", name, one) for one in check_path_segment(str(name))]
-        if name in names[:index]:
-            causes.append(field_errors.duplicate(f"{at}[{index}]", name))
-    return causes
+PARAM_REFERENCE: Final = Table(
+    ("", _name_or_selector),
+    ("parameterNotFoundAction", required, one_of("Deny", "Allow")),
+)
+_BINDING: Final = (
+    ("policyName", required, dns_subdomain),
+    ("paramRef", PARAM_REFERENCE),
+    ("matchResources", MATCH),
+)
+
+
+def _spec(table: Table) -> Any:
+    return always(lambda value, at, out, context: table(value or {}, at, out, context))
+
+
+MUTATING_BINDING: Final = KindRules(rules=Table(("spec", _spec(Table(*_BINDING))), root=True))
+_ACTION_LIST: Final = ("validationActions", Required("at least one validation action is required"), _actions)
+VALIDATING_BINDING: Final = KindRules(rules=Table(("spec", _spec(Table(*_BINDING, _ACTION_LIST))), root=True))
+MUTATING_POLICY: Final = KindRules(rules=Table(("", _mutating_policy), root=True))
+
+
+_REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+
+
+def _reason(value: str, at: str, out: list[Cause], _context: Any) -> None:
+    if not re.fullmatch(_REASON, value):
+        rule = "a condition reason must start with alphabetic character, optionally followed by a string of"
+        rule = f"{rule} alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'"
+        shown = "(e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex"
+        out.append(field_errors.invalid(at, value, f"{rule} {shown} used for validation is '{_REASON}')"))
+
+
+CONDITION: Final = Table(
+    ("type", required, label_key),
+    ("status", Required(), one_of("False", "True", "Unknown")),
+    ("observedGeneration", non_negative),
+    ("lastTransitionTime", required),
+    ("reason", required, bytes_at_most(1024), _reason),
+    ("message", bytes_at_most(32 * 1024)),
+)
+
+
+def _conditions(value: list[Any], at: str, out: list[Cause], _context: Any) -> None:
+    seen: set[str] = set()
+    for index, one in enumerate(value):
+        kind = one.get("type") or ""
+        if kind and kind in seen:
+            out.append(field_errors.duplicate(f"{at}[{index}].type", kind))
+        seen.add(kind)
+        CONDITION(one, f"{at}[{index}]", out, None)
+
+
+def _expression_warning(one: Any, at: str, out: list[Cause], _context: Any) -> None:
+    for name in ("warning", "fieldRef"):
+        if not (one.get(name) or "").strip():
+            out.append(field_errors.required(f"{at}.{name}"))
+
+
+VALIDATING_POLICY: Final = KindRules(
+    rules=Table(("", _validating_policy), root=True),
+    status=Table(
+        ("status.typeChecking.expressionWarnings[*]", _expression_warning),
+        ("status.conditions", _conditions),
+        root=True,
+    ),
+)

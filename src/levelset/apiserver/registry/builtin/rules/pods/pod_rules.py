@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import is_ip, label_key_problems, subdomain_problems
-from levelset.apiserver.registry.builtin.rules.pod_scheduling import check_tolerations
-from levelset.apiserver.registry.builtin.rules.pod_spec import (
+from levelset.apiserver.registry.builtin.rules.pods.pod_scheduling import check_tolerations
+from levelset.apiserver.registry.builtin.rules.pods.pod_spec import (
     APP_ARMOR_CONTAINER,
     MIRROR,
     check_pod_annotations,
