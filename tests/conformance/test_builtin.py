@@ -60,10 +60,17 @@ async def _answers(base: recorded_objects.Base, server: InProcessServer) -> dict
             path, _, query = path.partition("?")
             response = await server.send_raw(method, path, query, body)
             assert isinstance(response.body, bytes)
-            request = exchange.send((response.status, json.loads(response.body)))
+            request = exchange.send((response.status, _decoded(response.body)))
     except StopIteration as end:
         found: dict[str, Any] = end.value
         return found
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode()
 
 
 def _differences(area: str, found: dict[str, dict[str, Any]]) -> list[str]:

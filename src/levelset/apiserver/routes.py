@@ -372,7 +372,7 @@ def _subresource(call: Call) -> HandlerResult:
         assert served.logs is not None  # otherwise it would not be in `known`
         response: HandlerResult = served.logs(call.state, served, call.namespace, call.name, call.request)
         return response
-    if part in ("eviction", "token"):
+    if part in ("binding", "eviction", "token"):
         raise method_not_allowed(method, call.request.path)
     if method == "GET":
         return _get_scale(call) if part == "scale" else _get(call)

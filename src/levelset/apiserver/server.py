@@ -61,6 +61,7 @@ from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
 from levelset.apiserver.resources.storage_follower import StorageFollower
 from levelset.apiserver.server_metrics import ServerMetrics
+from levelset.apiserver.verbs.subresources.binding import bind
 from levelset.apiserver.verbs.subresources.eviction import Evictions
 from levelset.apiserver.verbs.subresources.pod_logs import LogSource, log_handler, reject_logs
 from levelset.apiserver.verbs.subresources.token_request import TokenRequests
@@ -488,6 +489,7 @@ def build_components(
     state.service_account_tokens = service_account_tokens = ServiceAccountTokens(state)
     authenticator.service_account_user = service_account_tokens.authenticate
     state.subresource_handlers["", "serviceaccounts", "token"] = TokenRequests(service_account_tokens).handle
+    state.subresource_handlers["", "pods", "binding"] = bind
     state.subresource_handlers["", "pods", "eviction"] = Evictions().handle
     if rbac:
         state.rbac = RbacAuthorizer()

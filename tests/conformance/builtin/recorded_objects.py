@@ -254,6 +254,7 @@ def normal_answer(reply: Reply) -> Any:
 
 def _message(text: str) -> str:
     text = _UID.sub("<uid>", text.partition("\n")[0])
+    text = re.sub(r'"10\.96\.\d+\.\d+": expected', '"<ip>": expected', text)  # allocated
     head, colon, rest = text.partition("value: ")
     if (colon and rest.startswith(("{", "[", "&", "map["))) or re.match(r"[a-z0-9]*\.[A-Z]", rest):
         rest = f"<value>{_after_value(rest)}"

@@ -18,6 +18,11 @@ __all__ = ["Selectors", "field_value", "parse_selectors"]
 _ALL_LABELS: Final = LabelSelector.everything()
 _ALL_FIELDS: Final = FieldSelector.everything()
 _EVERY_KIND: Final = frozenset({"metadata.name", "metadata.namespace"})
+# Other kinds without a namespace can be selected by it, too.
+_WITHOUT_NAMESPACE_FIELD: Final = frozenset({("", "v1", "namespaces"), ("", "v1", "nodes")})
+# Fields that are computed: a bool that is absent is false, and Job's count has another name.
+_FALSE: Final = frozenset({"spec.hostNetwork", "spec.unschedulable"})
+_ALIASES: Final = {"status.successful": "status.succeeded"}
 
 
 class Selectors(msgspec.Struct, frozen=True):
@@ -59,9 +64,11 @@ def parse_selectors(served: ServedResource, parameters: Mapping[str, tuple[str, 
         )
     except BadSelector as error:
         raise BadRequest(f"unable to parse the selector: {error}") from error
-    for path in sorted(selectors.fields.fields - _EVERY_KIND):
+    has_namespace = served.gvr not in _WITHOUT_NAMESPACE_FIELD
+    everywhere = _EVERY_KIND if has_namespace else frozenset({"metadata.name"})
+    for path in sorted(selectors.fields.fields - everywhere):
         if path not in served.selectable:
-            known = ", ".join(sorted({*_EVERY_KIND, *served.selectable}))
+            known = ", ".join(sorted({*everywhere, *served.selectable}))
             raise BadRequest(f"field label not supported: {path}; {served.qualified} can be selected by {known}")
     return None if selectors.labels.is_everything and selectors.fields.is_everything else selectors
 
@@ -69,10 +76,14 @@ def parse_selectors(served: ServedResource, parameters: Mapping[str, tuple[str, 
 def field_value(tree: Any, path: str) -> str:
     """The string that a field selector compares with; empty if the field does not exist."""
     value: Any = tree
-    for name in path.split("."):
+    for name in _ALIASES.get(path, path).split("."):
         if not is_map(value):
             return ""
         value = value.get(name)
+    if value is None and path in _FALSE:
+        return "false"
+    if path in _ALIASES:
+        return str(value or 0)
     match value:
         case str():
             return value

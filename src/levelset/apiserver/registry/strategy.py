@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from levelset.apiserver.registry import metadata as meta
+from levelset.apiserver.registry.builtin import pods
 from levelset.apiserver.registry.metadata import check_immutable_metadata, check_metadata, finalizer_warnings
 from levelset.apiserver.registry.object_decoder import (
     Check,
@@ -388,6 +389,9 @@ def restrict_to_subresource(served: ServedResource, old: Tree, new: Tree, subres
             former: Tree = old.get("status") or {}
             rest = {name: value for name, value in former.items() if name != "conditions"}
             return {**old, "metadata": new["metadata"], "status": {**rest, **conditions}}
+        case "ephemeralcontainers" | "resize" if is_map(new.get("spec")):
+            restrict = pods.with_ephemeral_containers if subresource == "ephemeralcontainers" else pods.with_resources
+            return {**old, "metadata": _shared_metadata(old, new), "spec": restrict(old["spec"], new["spec"])}
         case _:
             if served.status:
                 _copy_field(old, new, "status")

@@ -42,8 +42,8 @@ class BuiltinKind(msgspec.Struct, frozen=True):
 
 _OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _POD_FIELDS = (
-    *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
-    *("status.phase", "status.podIP", "status.nominatedNodeName"),
+    *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork"),
+    *("status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"),
 )
 _EVENT_FIELDS = ("reason", "reportingComponent", "source", "type")
 
@@ -61,10 +61,16 @@ BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
             selectable=("status.phase",),
             verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
         ),
-        BuiltinKind("Node", "no", cluster=True, status=True),
+        BuiltinKind("Node", "no", cluster=True, status=True, selectable=("spec.unschedulable",)),
         BuiltinKind("PersistentVolume", "pv", cluster=True, status=True),
         BuiltinKind("PersistentVolumeClaim", "pvc", status=True),
-        BuiltinKind("Pod", "po", categories=ALL, status=True, subresources=("eviction",), selectable=_POD_FIELDS),
+        BuiltinKind(
+            *("Pod", "po"),
+            categories=ALL,
+            status=True,
+            subresources=("binding", "ephemeralcontainers", "eviction", "resize"),
+            selectable=_POD_FIELDS,
+        ),
         BuiltinKind("PodTemplate"),
         BuiltinKind(
             *("ReplicationController", "rc"),
@@ -108,7 +114,6 @@ BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
             categories=ALL,
             status=True,
             scale=REPLICAS_WITH_SELECTOR,
-            selectable=("status.replicas",),
         ),
         BuiltinKind("StatefulSet", "sts", categories=ALL, status=True, scale=REPLICAS_WITH_SELECTOR),
     ),
@@ -126,7 +131,7 @@ BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
     "autoscaling/v2": (BuiltinKind("HorizontalPodAutoscaler", "hpa", categories=ALL, status=True),),
     "batch/v1": (
         BuiltinKind("CronJob", "cj", categories=ALL, status=True),
-        BuiltinKind("Job", categories=ALL, status=True),
+        BuiltinKind("Job", categories=ALL, status=True, selectable=("status.successful",)),
     ),
     "certificates.k8s.io/v1": (
         BuiltinKind(

@@ -11,6 +11,7 @@ from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.errors import Cause, Forbidden
+from levelset.objects.json_tree import copy_tree
 from levelset.objects.quantity import Quantity
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "set_pod_defaults",
     "set_pod_spec_defaults",
     "set_source_defaults",
+    "with_ephemeral_containers",
+    "with_resources",
 ]
 
 DEFAULT_FILE_MODE: Final = 0o644
@@ -267,9 +270,47 @@ def prepare_pod_update(new: Object, _old: Object) -> None:
     _set_tolerations(new["spec"])
 
 
+def with_ephemeral_containers(spec: Object, given: Object) -> Object:
+    """The spec with the ephemeral containers of another one: all that their endpoint changes."""
+    others = {name: value for name, value in spec.items() if name != "ephemeralContainers"}
+    containers = given.get("ephemeralContainers")
+    return {**others, "ephemeralContainers": containers} if containers else others
+
+
+def with_resources(spec: Object, given: Object) -> Object:
+    """The spec with the resources of the containers of another one: all that a resize changes.
+
+    Containers that are added, removed, renamed or in another order stay, so that they are refused.
+    """
+    groups = ("containers", "initContainers")
+    if any(len(list_member(spec, group)) != len(list_member(given, group)) for group in groups):
+        return given
+    found = [group for group in groups if group in spec]
+    return {**spec, **{group: _resized(list_member(spec, group), list_member(given, group)) for group in found}}
+
+
+def _resized(containers: list[Any], given: list[Any]) -> list[Any]:
+    if any(one.get("name") != other.get("name") for one, other in zip(containers, given, strict=True)):
+        return given
+    return [_with_fields(one, other) for one, other in zip(containers, given, strict=True)]
+
+
+def _with_fields(container: Object, given: Object) -> Object:
+    others = {name: value for name, value in container.items() if name not in ("resources", "resizePolicy")}
+    return {**others, **{name: given[name] for name in ("resources", "resizePolicy") if name in given}}
+
+
 def prepare_pod_part(new: Object, old: Object, subresource: str, _now: str) -> None:
     """Completes a status: its class, the first address and the list of addresses, and the states of containers."""
     status, former = new.get("status"), map_member(old, "status")
+    if subresource in ("ephemeralcontainers", "resize"):
+        new["spec"] = copy_tree(new["spec"])  # parts of it are shared with the old one
+        set_pod_defaults(new)
+        return
+    if subresource == "status":
+        new["metadata"].pop("ownerReferences", None)
+        if "ownerReferences" in old["metadata"]:
+            new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
     if not status or subresource != "status":
         return
     for name in ("qosClass", "observedGeneration"):

@@ -33,6 +33,7 @@ class ServiceStrategy:
             default=set_service_defaults,
             prepare_create=self._prepare_create,
             prepare_update=self._prepare_update,
+            prepare_part=_prepare_part,
             validate=self._validate,
         )
 
@@ -77,6 +78,8 @@ class ServiceStrategy:
     def _prepare_create(self, tree: Object) -> None:
         tree.setdefault("status", {}).setdefault("loadBalancer", {})
         spec = tree["spec"]
+        if _check_families(spec):
+            return  # refused by `_validate`, which must see what the client has sent
         self._node_ports.allocate(spec)
         if spec["type"] == "ExternalName" or spec.get("clusterIP"):
             _fill_ip_fields(spec)
@@ -102,17 +105,60 @@ class ServiceStrategy:
 
     def _validate(self, new: Object, old: Object | None) -> list[Cause]:
         spec = map_member(new, "spec")
-        causes = kind_rules("", "Service").validate(new, old)
+        causes = _check_families(spec) or kind_rules("", "Service").validate(new, old)
         if causes:
             return causes
         causes += self._node_ports.check(spec, map_member(old, "spec"), _owner(new))
         former = map_member(old, "spec").get("clusterIP")
         address = spec.get("clusterIP")
-        if former and address != former and spec["type"] != "ExternalName":
-            causes.append(field_errors.invalid("spec.clusterIPs[0]", spec.get("clusterIPs"), "may not change once set"))
-        elif address and address not in (HEADLESS, former):
+        if address and address not in (HEADLESS, former):
             causes += self._cluster_ips.check(address, _owner(new))
         return causes
+
+
+def _check_families(spec: Object) -> list[Cause]:
+    """The causes why addresses and families are not those of a cluster with IPv4 only, which come alone.
+
+    A headless Service without a selector may have any families: its endpoints are made by others.
+    """
+    # Imported late: the rules are loaded with the first Service.
+    from levelset.apiserver.registry.builtin.rules.service_rules import check_addresses  # noqa: PLC0415
+
+    causes: list[Cause] = []
+    check_addresses(spec, "spec", causes, None)
+    if causes or spec.get("type") == "ExternalName":
+        return causes
+    families, addresses = list_member(spec, "ipFamilies"), list_member(spec, "clusterIPs")
+    policy, is_headless = spec.get("ipFamilyPolicy"), spec.get("clusterIP") == HEADLESS
+    if len(families) > 1 and policy in (None, "SingleStack") and (not is_headless or spec.get("selector")):
+        detail = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
+        return [field_errors.invalid("spec.ipFamilyPolicy", "SingleStack", detail)]
+    if is_headless and not spec.get("selector"):
+        return []
+    if not is_headless and any(":" in one for one in addresses or [spec.get("clusterIP") or ""]):
+        detail = "IPv6 is not configured on this cluster"
+        return [field_errors.invalid("spec.clusterIPs[0]", addresses or [spec["clusterIP"]], detail)]
+    if policy == "RequireDualStack":
+        detail = "this cluster is not configured for dual-stack services"
+        causes.append(field_errors.invalid("spec.ipFamilyPolicy", policy, detail))
+    for index, family in enumerate(families):
+        if family != "IPv4":
+            detail = "not configured on this cluster"
+            causes.append(field_errors.invalid(f"spec.ipFamilies[{index}]", family, detail))
+    return causes
+
+
+def _prepare_part(new: Object, _old: Object, _subresource: str, _now: str) -> None:
+    """Sets the mode of load balancer addresses, and what is always in a status."""
+    status = new["status"] = map_member(new, "status")
+    balancer = status.setdefault("loadBalancer", {})
+    if map_member(new, "spec").get("type") == "LoadBalancer":
+        for one in list_member(balancer, "ingress"):
+            if one.get("ip"):
+                one.setdefault("ipMode", "VIP")
+    for condition in list_member(status, "conditions"):
+        for name, zero in (("lastTransitionTime", None), ("reason", ""), ("message", "")):
+            condition.setdefault(name, zero)
 
 
 def _clear_former_type(spec: Object, former: Object) -> None:
@@ -157,15 +203,20 @@ def _fill_ip_fields(spec: Object) -> None:
     if not address:
         return
     spec["clusterIPs"] = [address]
-    if (
-        address == HEADLESS
-        and not spec.get("selector")
-        and not spec.get("ipFamilies")
-        and not spec.get("ipFamilyPolicy")
-    ):
-        spec["ipFamilies"], spec["ipFamilyPolicy"] = ["IPv4", "IPv6"], "RequireDualStack"
-    spec.setdefault("ipFamilies", ["IPv6" if ":" in address else "IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    if address == HEADLESS and not spec.get("selector"):
+        _fill_open_families(spec)
+        return
+    spec["ipFamilies"] = spec.get("ipFamilies") or ["IPv6" if ":" in address else "IPv4"]
+    spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or "SingleStack"
+
+
+def _fill_open_families(spec: Object) -> None:
+    """The families of a headless Service without a selector: both, unless it says otherwise."""
+    families = list_member(spec, "ipFamilies") or ["IPv4"]
+    policy = spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or "RequireDualStack"
+    if len(families) == 1 and policy != "SingleStack":
+        families = [*families, "IPv6" if families[0] == "IPv4" else "IPv4"]
+    spec["ipFamilies"] = families
 
 
 def _owner(tree: Object) -> str:

@@ -1,3 +1,3 @@
-"""The subresources with their own logic: scale, eviction, token and log."""
+"""The subresources with their own logic: scale, binding, eviction, token and log."""
 
 __all__: list[str] = []

@@ -150,7 +150,7 @@ async def _read(
     if decoded.causes:
         raise status_errors.invalid(_EVICTION, "", decoded.causes)
     given = body.tree["metadata"].get("name")
-    if given and given != path.name:
+    if given != path.name:
         raise BadRequest("name in URL does not match name in Eviction object")
     body.tree["metadata"] |= {"name": path.name, "namespace": path.namespace}
     chain = state.admission

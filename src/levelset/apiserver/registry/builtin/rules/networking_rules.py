@@ -27,7 +27,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     on_create,
     required,
 )
-from levelset.apiserver.registry.builtin.rules.service_rules import check_endpoint_ip
+from levelset.apiserver.registry.builtin.rules.service_rules import check_balancer_address, check_endpoint_ip
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -130,16 +130,6 @@ def _class_annotation(tree: Any, _at: str, out: list[Cause], _context: Any) -> N
         out.append(field_errors.invalid(f"annotations.{key}", note, detail))
 
 
-def _balancer_address(value: Any, at: str, out: list[Cause], _context: Any) -> None:
-    address, name = value.get("ip"), value.get("hostname")
-    if address and not ip_address.is_valid(address):
-        ip_address.report(address, f"{at}.ip", out)
-    if name:
-        out.extend([field_errors.invalid(f"{at}.hostname", name, one) for one in subdomain_problems(name)])
-        if is_ip(name):
-            out.append(field_errors.invalid(f"{at}.hostname", name, "must be a DNS name, not an IP address"))
-
-
 INGRESS: Final = KindRules(
     rules=Table(
         (
@@ -158,7 +148,7 @@ INGRESS: Final = KindRules(
         ("", on_create(_class_annotation)),
         root=True,
     ),
-    status=Table(("status.loadBalancer", Table(("ingress[*]", _balancer_address))), root=True),
+    status=Table(("status.loadBalancer", Table(("ingress[*]", check_balancer_address))), root=True),
 )
 
 

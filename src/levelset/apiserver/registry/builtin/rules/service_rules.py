@@ -18,7 +18,7 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 
-__all__ = ["SERVICE", "check_endpoint_ip"]
+__all__ = ["SERVICE", "check_addresses", "check_balancer_address", "check_endpoint_ip"]
 
 TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 MAX_AFFINITY_SECONDS: Final = 86400
@@ -91,7 +91,7 @@ def _affinity(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
             out.append(field_errors.invalid(f"{at}.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, detail))
 
 
-def _addresses(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+def check_addresses(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     """Addresses and families agree with each other."""
     if spec.get("type") == "ExternalName":
         return
@@ -99,6 +99,8 @@ def _addresses(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     families, policy = list_member(spec, "ipFamilies"), spec.get("ipFamilyPolicy")
     if one and many and one != many[0]:
         out.append(field_errors.invalid(f"{at}.clusterIPs", many, "first value must match `clusterIP`"))
+    elif many and not one:
+        out.append(field_errors.invalid(f"{at}.clusterIPs", many, "must be empty when `clusterIP` is not specified"))
     for index, family in enumerate(families):
         if family not in ("IPv4", "IPv6"):
             out.append(field_errors.not_supported(f"{at}.ipFamilies[{index}]", family, ("IPv4", "IPv6")))
@@ -107,12 +109,76 @@ def _addresses(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     if policy is not None and policy not in ("PreferDualStack", "RequireDualStack", "SingleStack"):
         allowed = ("PreferDualStack", "RequireDualStack", "SingleStack")
         out.append(field_errors.not_supported(f"{at}.ipFamilyPolicy", policy, allowed))
-    for index, address in enumerate(many):
-        if address in ("None", "") and (address == "" or len(many) > 1):
+    _check_cluster_ips(many, families, f"{at}.clusterIPs", out)
+
+
+def _check_cluster_ips(addresses: list[str], families: list[str], at: str, out: list[Cause]) -> None:
+    before = len(out)
+    for index, address in enumerate(addresses):
+        if index == 0 and address == "None":
+            if len(addresses) > 1:
+                out.append(field_errors.invalid(at, addresses, "'None' must be the first and only value"))
+        elif address in ("None", ""):
             detail = "must be empty, 'None', or a valid IP address"
-            out.append(field_errors.invalid(f"{at}.clusterIPs[{index}]", address, detail))
-        elif address not in ("None", "") and not is_ip(address):
-            ip_address.report(address, f"{at}.clusterIPs[{index}]", out)
+            out.append(field_errors.invalid(f"{at}[{index}]", address, detail))
+        elif not is_ip(address):
+            ip_address.report(address, f"{at}[{index}]", out)
+    if len(addresses) > 2:
+        out.append(field_errors.invalid(at, addresses, "may only hold up to 2 values"))
+    if len(out) > before or "None" in addresses:
+        return
+    if len(addresses) > 1 and len({":" in one for one in addresses}) < len(addresses):
+        out.append(field_errors.invalid(at, addresses, "may specify no more than one IP for each IP family"))
+    for index, (address, family) in enumerate(zip(addresses, families, strict=False)):
+        if family in ("IPv4", "IPv6") and (":" in address) != (family == "IPv6"):
+            detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            out.append(field_errors.invalid(f"{at}[{index}]", address, detail))
+
+
+def check_balancer_address(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    """Checks an address of a load balancer: an IP address or a host name."""
+    address, name = value.get("ip"), value.get("hostname")
+    if address and not ip_address.is_valid(address):
+        ip_address.report(address, f"{at}.ip", out)
+    if name:
+        out.extend([field_errors.invalid(f"{at}.hostname", name, one) for one in subdomain_problems(name)])
+        if is_ip(name):
+            out.append(field_errors.invalid(f"{at}.hostname", name, "must be a DNS name, not an IP address"))
+
+
+def _balancer_mode(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    mode = value.get("ipMode")
+    if not value.get("ip") and mode is not None:
+        out.append(field_errors.forbidden(f"{at}.ipMode", "may not be specified when `ip` is not set"))
+    elif mode is not None and mode not in ("Proxy", "VIP"):
+        out.append(field_errors.not_supported(f"{at}.ipMode", mode, ("Proxy", "VIP")))
+
+
+def _balanced(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
+    ingress = list_member(map_member(map_member(tree, "status"), "loadBalancer"), "ingress")
+    if ingress and map_member(tree, "spec").get("type") != "LoadBalancer":
+        detail = "may only be used when `spec.type` is 'LoadBalancer'"
+        out.append(field_errors.forbidden("status.loadBalancer.ingress", detail))
+
+
+def _address_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    """The address of a Service may not change, nor the class of its load balancer."""
+    spec, former = map_member(new, "spec"), map_member(old, "spec")
+    if "ExternalName" not in (spec.get("type"), former.get("type")):
+        after, before = list_member(spec, "clusterIPs"), list_member(former, "clusterIPs")
+        if after and before and after[0] != before[0]:
+            out.append(field_errors.invalid("spec.clusterIPs[0]", after, "may not change once set"))
+    both = spec.get("type") == former.get("type") == "LoadBalancer"
+    if both and spec.get("loadBalancerClass") != former.get("loadBalancerClass"):
+        shown = spec.get("loadBalancerClass")
+        out.append(field_errors.invalid("spec.loadBalancerClass", shown, "may not change once set"))
+
+
+def _health_port_change(spec: Any, at: str, out: list[Cause], old: Any) -> None:
+    former = map_member(old, "spec")
+    kinds = {(one.get("type"), one.get("externalTrafficPolicy")) for one in (spec, former)}
+    if kinds == {("LoadBalancer", "Local")} and spec.get("healthCheckNodePort") != former.get("healthCheckNodePort"):
+        out.append(field_errors.forbidden(f"{at}.healthCheckNodePort", "field is immutable"))
 
 
 def check_endpoint_ip(address: str, at: str, out: list[Cause], *, loopback: bool = True) -> None:
@@ -196,16 +262,24 @@ SERVICE: Final = KindRules(
                 ("selector", labels),
                 ("sessionAffinity", required, one_of("ClientIP", "None")),
                 ("", _affinity),
-                ("", _addresses),
+                ("", check_addresses),
                 ("externalIPs[*]", _external_ip),
                 ("type", required, one_of(*TYPES)),
                 ("", _node_ports),
                 ("", _load_balancer),
                 ("", _traffic),
+                ("", _health_port_change),
                 ("internalTrafficPolicy", one_of("Cluster", "Local")),
                 ("trafficDistribution", _DISTRIBUTIONS),
             ),
         ),
+        root=True,
+    ),
+    changes=(("", _address_changes),),
+    changes_first=True,
+    status=Table(
+        ("", _balanced),
+        ("status.loadBalancer.ingress[*]", Table(("", check_balancer_address, _balancer_mode))),
         root=True,
     ),
 )

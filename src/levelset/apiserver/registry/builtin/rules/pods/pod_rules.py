@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from levelset.apiserver.registry.builtin.pods import qos_class
 from levelset.apiserver.registry.builtin.rules.checks import is_ip, label_key_problems, subdomain_problems
 from levelset.apiserver.registry.builtin.rules.pods.pod_scheduling import check_tolerations
 from levelset.apiserver.registry.builtin.rules.pods.pod_spec import (
@@ -13,7 +14,7 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_spec import (
     check_profiles,
     check_template,
 )
-from levelset.apiserver.registry.builtin.rules.rule_tables import Changes, KindRules, Table, equal, on_create
+from levelset.apiserver.registry.builtin.rules.rule_tables import Changes, Endpoint, KindRules, Table, equal, on_create
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -211,6 +212,11 @@ def _status(pod: Any, _at: str, out: list[Cause], _context: Any) -> None:
             out.append(field_errors.invalid(f"{where}.observedGeneration", value, "must be a non-negative integer"))
         if name not in ("PodScheduled", "Ready", "Initialized"):
             out.extend([field_errors.invalid(f"{where}.Type", name, one) for one in label_key_problems(name)])
+    claims = {one.get("name") for one in list_member(map_member(pod, "spec"), "resourceClaims")}
+    for index, one in enumerate(list_member(status, "resourceClaimStatuses")):
+        if one.get("name") not in claims:
+            where, detail = f"status.resourceClaimStatuses[{index}].name", "must match the name of an entry in"
+            out.append(field_errors.invalid(where, one.get("name") or "", f"{detail} `spec.resourceClaims`"))
     if (status.get("observedGeneration") or 0) < 0:
         value = status["observedGeneration"]
         out.append(field_errors.invalid("status.observedGeneration", value, "must be a non-negative integer"))
@@ -269,8 +275,94 @@ def _addresses(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
 
 
 _POD_CHANGES: Final[Changes] = (("", _annotation_changes), ("", _spec_changes))
+_POD: Final = Table(("", _pod), ("", on_create(_new_pod)), root=True)
+
+
+def _ephemeral_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    """Ephemeral containers may only be added."""
+    at = "spec.ephemeralContainers"
+    after = {one.get("name"): one for one in list_member(map_member(new, "spec"), "ephemeralContainers")}
+    for one in list_member(map_member(old, "spec"), "ephemeralContainers"):
+        name = one.get("name")
+        if name not in after:
+            detail = f'existing ephemeral containers "{name}" may not be removed\n'
+            out.append(field_errors.forbidden(at, detail))
+        elif not equal(after[name], one):
+            detail = f'existing ephemeral containers "{name}" may not be changed\n'
+            out.append(field_errors.forbidden(at, detail))
+
+
+def _no_mirror(detail: str) -> Any:
+    def check(_new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+        if MIRROR in map_member(old["metadata"], "annotations"):
+            out[:] = [field_errors.forbidden("[]", detail)]
+
+    return check
+
+
+def _resize_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    """A resize changes cpu and memory of containers, and neither removes amounts nor changes the QoS class."""
+    spec, former = map_member(new, "spec"), map_member(old, "spec")
+    known = map_member(old, "status").get("qosClass") or qos_class(former)
+    if qos_class(spec) != known:
+        out.append(field_errors.invalid("spec", known, "Pod QOS Class may not change as a result of resizing"))
+    before = len(out)
+    for group in ("containers", "initContainers"):
+        _same_containers(list_member(spec, group), list_member(former, group), group, out)
+    if len(out) > before:
+        return
+    for group in ("initContainers", "containers"):
+        for index, (one, other) in enumerate(zip(list_member(spec, group), list_member(former, group), strict=True)):
+            if group == "containers" or other.get("restartPolicy") == "Always":
+                _removed_resources(one, other, f"spec.{group}[{index}].resources", out)
+    for one, other in zip(list_member(spec, "containers"), list_member(former, "containers"), strict=True):
+        if not equal(_fixed_resources(one), _fixed_resources(other)):
+            out.append(field_errors.forbidden("spec", "only cpu and memory resources are mutable"))
+    for index, (one, other) in enumerate(
+        zip(list_member(spec, "initContainers"), list_member(former, "initContainers"), strict=True)
+    ):
+        _init_container_resize(one, other, f"spec.initContainers[{index}]", out)
+
+
+def _same_containers(containers: list[Any], former: list[Any], group: str, out: list[Cause]) -> None:
+    if len(containers) != len(former):
+        detail = f"{group} may not be added or removed on resize"
+        out.append(field_errors.forbidden(f"spec.{group}", detail))
+        return
+    for index, (one, other) in enumerate(zip(containers, former, strict=True)):
+        if one.get("name") != other.get("name"):
+            detail = f"{group} may not be renamed or reordered on resize"
+            out.append(field_errors.forbidden(f"spec.{group}[{index}].name", detail))
+
+
+def _removed_resources(container: Any, former: Any, at: str, out: list[Cause]) -> None:
+    for name in ("requests", "limits"):
+        after, before = (map_member(map_member(one, "resources"), name) for one in (container, former))
+        if len(before) > len(after) or before.keys() - after.keys():
+            out.append(field_errors.forbidden(f"{at}.{name}", f"resource {name} cannot be removed"))
+
+
+def _init_container_resize(container: Any, former: Any, at: str, out: list[Cause]) -> None:
+    if former.get("restartPolicy") == "Always":
+        if not equal(_fixed_resources(container), _fixed_resources(former)):
+            detail = "only cpu and memory resources for init or sidecar containers are mutable"
+            out.append(field_errors.forbidden(at, detail))
+    elif not equal(container, former):
+        out.append(field_errors.forbidden("spec", "resources for non-sidecar init containers are immutable"))
+
+
+def _fixed_resources(container: Any) -> Any:
+    """A container without its cpu and memory, which may change."""
+    resources = map_member(container, "resources")
+    fixed = {
+        name: {key: value for key, value in map_member(resources, name).items() if key not in ("cpu", "memory")}
+        for name in ("requests", "limits")
+    }
+    return {**container, "resources": {**resources, **fixed}}
+
+
 POD: Final = KindRules(
-    rules=Table(("", _pod), ("", on_create(_new_pod)), root=True),
+    rules=_POD,
     changes=_POD_CHANGES,
     status=Table(("", _status), root=True),
     status_changes=(
@@ -280,6 +372,12 @@ POD: Final = KindRules(
         ("", _restarted),
         ("", _addresses),
     ),
+    endpoints={
+        "ephemeralcontainers": Endpoint(
+            _POD, (("", _ephemeral_changes), ("", _no_mirror("static pods do not support ephemeral containers")))
+        ),
+        "resize": Endpoint(_POD, (("", _resize_changes), ("", _no_mirror("static pods cannot be resized")))),
+    },
 )
 
 
