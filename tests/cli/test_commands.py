@@ -36,6 +36,32 @@ def test_every_command_exists_with_its_short_help(name: str) -> None:
     assert COMMANDS[name][1].rstrip(".").split(":")[0][:40] in " ".join(outcome.output.split())
 
 
+def every_command() -> Iterator[tuple[str, ...]]:
+    """The words of every command that does something, those of groups included."""
+    context = click.Context(levelset)
+    for name in COMMANDS:
+        found = levelset.get_command(context, name)
+        yield from ((name, one) for one in found.commands) if isinstance(found, click.Group) else [(name,)]
+
+
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_the_help_of_every_command_has_an_example(words: tuple[str, ...]) -> None:
+    assert f"Example: levelset {' '.join(words)}" in invoke(*words, "--help").output
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [(["serv"], "serve"), (["storage", "chek"], "check"), (["generate", "crd"], "crds")]
+)
+def test_a_mistyped_command_suggests_the_nearest(typed: list[str], meant: str) -> None:
+    outcome = invoke(*typed)
+    assert outcome.exit_code == 2
+    assert f"No such command '{typed[-1]}'. Did you mean '{meant}'?" in outcome.output
+
+
+def test_a_command_that_resembles_none_suggests_none() -> None:
+    assert "Did you mean" not in invoke("xyzzy").output
+
+
 def test_the_help_imports_no_command() -> None:
     code = "import sys, levelset.cli.commands as c; c.levelset(['--help'], standalone_mode=False); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout

@@ -1,6 +1,7 @@
 """The subcommands of `levelset`, imported lazily: only the module of the command that runs is loaded."""
 
 import importlib
+from difflib import get_close_matches
 from typing import Final
 
 import click
@@ -70,6 +71,16 @@ class LazyGroup(click.Group):
         module, _, name = entry[0].partition(":")
         found: click.Command = getattr(importlib.import_module(module), name)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first word; a usage error names the nearest one, which click knows of imported ones only."""
+        typed = args[0]
+        if not typed.startswith("-") and self.get_command(ctx, typed) is None and not ctx.resilient_parsing:
+            near = get_close_matches(typed, self.list_commands(ctx), n=1)
+            ctx.fail(f"No such command {typed!r}.{f' Did you mean {near[0]!r}?' if near else ''}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(
         self,

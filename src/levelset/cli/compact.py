@@ -24,7 +24,10 @@ __all__ = ["compact"]
 )
 @output_option
 def compact(kubeconfig: Path, output: str) -> None:
-    """Compacts the history of a running server up to now."""
+    """Compacts the history of a running server up to now.
+
+    Example: levelset compact --kubeconfig shop.kubeconfig
+    """
     with reporting_errors():
         contact = read_kubeconfig(kubeconfig)
         with progress(f"waiting for the server at {contact.url}", output=output):

@@ -22,7 +22,10 @@ def storage() -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @output_option
 def check(path: Path, output: str) -> None:
-    """Reads the whole file PATH, and says what is damaged or lost; changes nothing. Exit code 1 if something is."""
+    """Reads the whole file PATH, and says what is damaged or lost; changes nothing. Exit code 1 if something is.
+
+    Example: levelset storage check shop.db
+    """
     with reporting_errors(), progress(f"reading {path}", output=output):
         found = check_file(path)
     if output == "json":
@@ -44,6 +47,8 @@ def repair(path: Path, accept_loss: bool, output: str) -> None:
     """Saves what is intact in PATH into a new file in its place, and says what is lost; the old file stays beside it.
 
     Clients of the server list again: the revision continues after the newest that was acknowledged.
+
+    Example: levelset storage repair --accept-loss shop.db
     """
     with reporting_errors():
         found = check_file(path)
@@ -75,6 +80,8 @@ def copy(source: str, target: str, access: EtcdOptions, output: str) -> None:
     Each is the data file of a server, a dump (a file that ends in .jsonl), or the URLs of an etcd, with commas. No
     server may run on either. A dump contains Secrets as they are. Files keep the revisions of the objects; etcd keeps
     their order. Clients of the server list again.
+
+    Example: levelset storage copy shop.db https://127.0.0.1:2379
     """
     done = 0
 

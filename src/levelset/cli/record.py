@@ -48,7 +48,10 @@ def on(
 @click.option("--pid", type=int, help="The process id of the manager, if several are running.")
 @output_option
 def off(pid: int | None, output: str) -> None:
-    """Ends the recording of a running manager."""
+    """Ends the recording of a running manager.
+
+    Example: levelset record off
+    """
     found = call_managers(pid, "DELETE", "/record", output)
     if output == "json":
         show_json(found)
@@ -65,6 +68,8 @@ def diff(one: str, other: str, output: str) -> None:
     """Shows where two recorded runs part: the first reconcile of an object that did something else.
 
     Exit codes: 0 they do the same, 1 they part.
+
+    Example: levelset record diff monday.levelset tuesday.levelset
     """
     with reporting_errors(), progress("reading the recordings", output=output):
         parted = runs_part_at(read_recording(one), read_recording(other))

@@ -102,6 +102,8 @@ def serve(
     """Runs a Kubernetes API server on this machine until SIGINT or SIGTERM.
 
     With --output json it prints its URL as a line of JSON when it is ready.
+
+    Example: levelset serve --data shop.db --kubeconfig shop.kubeconfig
     """
     # Imported late: it is slow to import, and the help does not need it.
     from levelset.aio.event_loop import run  # noqa: PLC0415

@@ -184,7 +184,10 @@ STOPS: Sequence[Stop] = (
 @click.command()
 @output_option
 def tour(output: str) -> None:
-    """Shows the main features in seconds, by running them."""
+    """Shows the main features in seconds, by running them.
+
+    Example: levelset tour
+    """
     if output == "json":
         show_json([{"title": stop.title, "lines": stop.lines()} for stop in STOPS])
         return

@@ -12,7 +12,10 @@ __all__ = ["version"]
 @click.command()
 @output_option
 def version(output: str) -> None:
-    """Prints the version."""
+    """Prints the version.
+
+    Example: levelset version --output json
+    """
     if output == "json":
         show_json({"version": installed("levelset")})
     else:

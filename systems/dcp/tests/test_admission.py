@@ -37,7 +37,7 @@ SHORT = {
     "containernetworktunnelproxies": "cntp",
     "containervolumes": "ctrvol",
     "endpoints": "end",
-    "services": "svc",
+    "services": "dcpsvc",  # upstream has svc, which here is that of the built-in Services: kubectl would warn
 }
 
 

@@ -53,7 +53,7 @@ class Service(
     Resource[ServiceSpec, ServiceStatus],
     api=API,
     scope="Cluster",
-    short_names=["svc", "dcpsvc"],
+    short_names=["dcpsvc"],
     categories=["dcp"],
     columns=[
         Column("State", ".status.state"),
