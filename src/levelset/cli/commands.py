@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of the first word; a usage error names the nearest one, which click knows of imported ones only."""
+        """The command of the first word; a usage error names the nearest (click itself knows only imported ones)."""
         typed = args[0]
         if not typed.startswith("-") and self.get_command(ctx, typed) is None and not ctx.resilient_parsing:
             near = get_close_matches(typed, self.list_commands(ctx), n=1)
