@@ -15,7 +15,7 @@ from typing import Any
 
 from scripts.kube_server import Server, serve
 
-from tests.conformance.builtin import recorded_objects
+from tests.conformance.builtin import recorded_objects, recorded_resources
 
 __all__ = ["main", "record"]
 
@@ -25,6 +25,7 @@ def record(server: Server, areas: Iterable[str]) -> int:
     count = 0
     namespace = {"metadata": {"name": recorded_objects.NAMESPACE}}
     server.request("POST", "/api/v1/namespaces", namespace)
+    _record_resources(server)
     for area in areas:
         found = {base.name: _answers(base, server) for base in recorded_objects.load(area)}
         lines = [f"{json.dumps(name)}: {_lines(one)}" for name, one in found.items()]
@@ -35,6 +36,16 @@ def record(server: Server, areas: Iterable[str]) -> int:
         print(f"{area}: {here} answers, {refused} of them refusals")
         count += here
     return count
+
+
+def _record_resources(server: Server) -> None:
+    """Records what the server serves: kinds, names, verbs, categories and subresources."""
+    groups = server.request("GET", "/apis").body["groups"]
+    paths = ["/api/v1", *(f"/apis/{one['groupVersion']}" for group in groups for one in group["versions"])]
+    found = {path: recorded_resources.normal_form(server.request("GET", path).body) for path in paths}
+    rows = [f"{json.dumps(path)}: {_lines(one)}" for path, one in sorted(found.items())]
+    recorded_resources.FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+    print(f"{sum(map(len, found.values()))} resources and subresources")
 
 
 def _lines(answers: dict[str, Any]) -> str:

@@ -10,12 +10,13 @@ import pytest
 from levelset.apiserver.registry.builtin.strategies import RULE_TABLES, kind_rules
 from levelset.storage import MemoryStorage, SqliteStorage, Storage
 from tests.apiserver.support.in_process_server import InProcessServer, open_server
-from tests.conformance.builtin import recorded_objects
+from tests.conformance.builtin import recorded_objects, recorded_resources
 from tests.conformance.builtin.expected_differences import DIFFERENCES
 
 for _area in recorded_objects.AREAS:  # read before an event loop runs
     recorded_objects.load(_area)
     recorded_objects.answers(_area)
+recorded_resources.openapi_of_definitions()
 
 
 @pytest.mark.parametrize("area", recorded_objects.AREAS)
@@ -100,3 +101,32 @@ def _is_same(ours: Any, recorded: Any) -> bool:
 
 def _without(answer: Any, paths: set[str]) -> Any:
     return {path: value for path, value in answer["differs"].items() if path not in paths}
+
+
+@pytest.mark.parametrize("path", recorded_resources.recorded())
+async def test_a_group_serves_the_recorded_resources_with_their_verbs_names_and_categories(path: str):
+    async with open_server() as server:
+        _, body = await server.request("GET", path)
+    wanted = recorded_resources.recorded()[path]
+    found = recorded_resources.normal_form(body)
+    missing = {name for name in wanted if name not in found}
+    assert missing == {name for name in recorded_resources.NOT_SERVED if name in wanted}
+    assert found == {name: one for name, one in wanted.items() if name in found}
+
+
+async def test_the_groups_that_are_served_are_those_that_were_recorded():
+    async with open_server() as server:
+        _, body = await server.request("GET", "/apis")
+    paths = {f"/apis/{one['groupVersion']}" for group in body["groups"] for one in group["versions"]}
+    assert {"/api/v1", *paths} == set(recorded_resources.recorded())
+
+
+async def test_the_openapi_documents_of_definitions_are_those_that_were_recorded():
+    recorded = recorded_resources.openapi_of_definitions()
+    async with open_server() as server:
+        for definition in recorded["definitions"]:
+            await server.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        _, v2 = await server.request("GET", "/openapi/v2")
+        _, v3 = await server.request("GET", "/openapi/v3/apis/oa.example.com/v1")
+    assert {name: v2["definitions"].get(name) for name in recorded["v2"]} == recorded["v2"]
+    assert {name: v3["components"]["schemas"].get(name) for name in recorded["v3"]} == recorded["v3"]

@@ -23,7 +23,7 @@ class Compaction:
         if request.path.rstrip("/") != PATH:
             return None
         if request.method != "POST":
-            raise method_not_allowed(request.method, request.path)
+            raise method_not_allowed()
         return self._compact()
 
     async def _compact(self) -> Response:

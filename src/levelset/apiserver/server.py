@@ -33,14 +33,17 @@ from levelset.apiserver.authn.token_file import new_token
 from levelset.apiserver.authn.users import ADMIN, MASTERS, User
 from levelset.apiserver.authz.rbac import RbacAuthorizer
 from levelset.apiserver.compaction import Compaction
+from levelset.apiserver.controllers.bootstrap_objects import ServingAddress, reconcile_bootstrap_objects
 from levelset.apiserver.controllers.bootstrap_roles import reconcile_bootstrap_roles
 from levelset.apiserver.controllers.controller_lease import ControllerLease
 from levelset.apiserver.controllers.crd_cleanup import CrdCleanup
 from levelset.apiserver.controllers.event_expiry import EventExpiryController
 from levelset.apiserver.controllers.garbage_collector import GarbageCollector
 from levelset.apiserver.controllers.key_queue import KeyQueue
+from levelset.apiserver.controllers.namespace_defaults import NamespaceDefaultsController
 from levelset.apiserver.controllers.namespaces import NamespaceController
 from levelset.apiserver.controllers.policy_status import PolicyStatusController
+from levelset.apiserver.controllers.resource_quotas import ResourceQuotaController
 from levelset.apiserver.controllers.role_aggregation import RoleAggregationController
 from levelset.apiserver.controllers.volume_protection import VolumeProtectionController
 from levelset.apiserver.discovery import DiscoveryPages
@@ -48,7 +51,7 @@ from levelset.apiserver.health import Health
 from levelset.apiserver.openapi.endpoint import OpenApiEndpoint
 from levelset.apiserver.package_data import wait_package_data
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
-from levelset.apiserver.registry.builtin.pods import PodAdmission
+from levelset.apiserver.registry.builtin.pod_admission import PodAdmission
 from levelset.apiserver.registry.builtin.services import DEFAULT_SERVICE_CIDR, ServiceStrategy
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.registry.builtin.volumes import ClaimAdmission
@@ -61,13 +64,14 @@ from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
 from levelset.apiserver.resources.storage_follower import StorageFollower
 from levelset.apiserver.server_metrics import ServerMetrics
+from levelset.apiserver.verbs.component_statuses import read_component_statuses
 from levelset.apiserver.verbs.subresources.binding import bind
 from levelset.apiserver.verbs.subresources.eviction import Evictions
 from levelset.apiserver.verbs.subresources.pod_logs import LogSource, log_handler, reject_logs
 from levelset.apiserver.verbs.subresources.token_request import TokenRequests
 from levelset.apiserver.verbs.watch import feeds_of
 from levelset.apiserver.wire.webhook_client import WebhookClient
-from levelset.errors import ConfigError
+from levelset.errors import Cause, ConfigError
 from levelset.http import (
     CertificateAuthority,
     Failure,
@@ -86,6 +90,10 @@ __all__ = ["ApiServer", "Kinds", "ServerComponents", "build_components"]
 
 
 _IN_FLIGHT: Final = 400
+_SERVICE_NAMES: Final = (
+    *("kubernetes", "kubernetes.default", "kubernetes.default.svc"),
+    "kubernetes.default.svc.cluster.local",
+)
 
 
 class ApiServer:
@@ -108,6 +116,9 @@ class ApiServer:
     - `admission` are in-process admission plugins, called in this order; `admit` adds more. Configured webhooks are
       called after them; `webhook_client` restricts their addresses and resolves their Services.
     - `service_addresses` is the range of ClusterIPs.
+    - `cluster_defaults` adds what a cluster has without any user: the Service `default/kubernetes` with its endpoints,
+      the system PriorityClasses, in each namespace the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`,
+      and for new Pods the admission by their ServiceAccount, with the volume of its token.
     - `webhook_services` are addresses of Services that webhooks name, by `namespace/name` or `namespace/name:port`;
       other Services are reached at their endpoints, external name or ClusterIP.
     - `now` is the clock of times in objects, `random` the source of generated names and uids.
@@ -140,6 +151,7 @@ class ApiServer:
         webhook_client: WebhookClient | None = None,
         service_addresses: str = DEFAULT_SERVICE_CIDR,
         webhook_services: Mapping[str, tuple[str, int]] | None = None,
+        cluster_defaults: bool = False,
     ) -> None:
         self._owns_storage = storage is None
         self._storage: Storage = MemoryStorage() if storage is None else storage
@@ -155,6 +167,7 @@ class ApiServer:
             webhook_client=webhook_client,
             service_addresses=service_addresses,
             webhook_services=webhook_services,
+            cluster_defaults=cluster_defaults,
         )
         self._components.health.ready["shutdown"] = lambda: not self._is_stopping
         self._components.health.ready["storage"] = lambda: self._components.state.reader.find_write_problem() is None
@@ -247,6 +260,7 @@ class ApiServer:
             await self._components.start()
             if listen:
                 await self._listen()
+            await self._components.start_namespace_defaults(self._serving_address(), self.ca)
         except BaseException:
             await self.stop()
             raise
@@ -298,6 +312,15 @@ class ApiServer:
         )
         await self._server.start()
 
+    def _serving_address(self) -> ServingAddress | None:
+        """The address for other processes; of a server that listens on all addresses, one that `names` has."""
+        if self._server is None:
+            return None
+        found = next(filter(_is_address, (self._host, *self._names)), "127.0.0.1")
+        if found in ("0.0.0.0", "::"):  # noqa: S104 - it is compared, not bound
+            found = next(filter(_is_address, self._names), "::1" if found == "::" else "127.0.0.1")
+        return ServingAddress(found, int(self._server.url.rpartition(":")[2]), is_secure=self._is_secure)
+
     async def _open_log(self, audit_log: AuditLog) -> None:
         audit_log.now = self.state.now
         await asyncio.to_thread(audit_log.open)
@@ -311,7 +334,7 @@ class ApiServer:
     async def _open_certificate(self) -> ServingCertificate:
         if self.authority is None:  # takes time and reads files: not on the event loop
             self.authority = await asyncio.to_thread(CertificateAuthority.create, "levelset", at=self.state.now())
-        given = (self._host, *self._names)
+        given = (self._host, *self._names, *self._components.cluster_names)
         names = dict.fromkeys(["localhost", *(one for one in given if not _is_address(one))])
         addresses = {"127.0.0.1", "::1", *filter(_is_address, given)}
         self.certificate = ServingCertificate(self.authority, list(names), sorted(addresses), now=self.state.now)
@@ -331,12 +354,19 @@ class Kinds:
         assert claims.validate is not None
         self.claims = ClaimAdmission(claims.validate)
         rules = {
-            ("", "PersistentVolumeClaim"): replace_fields(claims, validate=self.claims.validate),
-            ("", "Pod"): replace_fields(pods, prepare_create=self.pods.prepare_create, validate=self.pods.validate),
+            ("", "PersistentVolumeClaim"): replace_fields(claims, validate=self._validate_claim),
+            ("", "Pod"): replace_fields(pods, admit_create=self.pods.admit_create, validate=self.pods.validate),
             ("", "Service"): self.services.rules,
             (definitions.GROUP, definitions.KIND): self.definitions.rules,
         }
         self.catalog = Catalog(builtin_kinds(rules))
+
+    def _validate_claim(self, new: Tree, old: Tree | None) -> list[Cause]:
+        """The causes of the rules of claims; raises Forbidden if a LimitRange does not allow a valid one."""
+        causes = self.claims.validate(new, old)
+        if not causes:
+            self.pods.check_claim(new)
+        return causes
 
     def serve_logs(self, group: str, kind: str, handler: Callable[..., Any]) -> None:
         """Serves the `log` subresource of a kind with `handler(state, served, namespace, name, request)`."""
@@ -348,7 +378,8 @@ class Kinds:
 
     async def load(self, state: ServerState) -> None:
         """Loads the stored services and definitions, and listens to their writes from then on."""
-        self.pods.get_item = self.claims.get_item = state.reader.get_nowait
+        self.pods.load(state)
+        self.claims.get_item = state.reader.get_nowait
         await self.services.load(state)
         await self.definitions.load(state)
 
@@ -374,9 +405,13 @@ class ServerComponents:
     policies: PolicyIndex
     policy_status: PolicyStatusController
     volume_protection: VolumeProtectionController
+    resource_quotas: ResourceQuotaController
     follower: StorageFollower
     rbac: RbacAuthorizer | None = None
     role_aggregation: RoleAggregationController | None = None
+    namespace_defaults: NamespaceDefaultsController | None = None
+    address: ServingAddress | None = field(default=None, init=False)
+    """Where the server listens; None if it does not."""
     lease: ControllerLease | None = field(default=None, init=False)
     """By which one of several servers runs the controllers; None for a storage that no other process uses."""
     crd_cleanup: CrdCleanup | None = field(default=None, init=False)
@@ -397,12 +432,28 @@ class ServerComponents:
         await self.webhooks.start()
         await self.policies.start()
         self.policy_status.start()
+        await self.resource_quotas.start()
         if self.rbac is not None and self.role_aggregation is not None:
             await self.rbac.load(self.state)
             await reconcile_bootstrap_roles(self.state)
             self.role_aggregation.start()
         if self.state.shared is not None:
             await self._start_lease()
+
+    async def start_namespace_defaults(self, address: ServingAddress | None, ca: bytes | None) -> None:
+        """Creates the default objects of a cluster, if it has them; the last step, which knows where it listens."""
+        if self.namespace_defaults is None:
+            return
+        self.address = address
+        if not self.holds_controllers():
+            self.namespace_defaults.queue.pause()
+        await self._reconcile_bootstrap_objects()
+        await self.namespace_defaults.start(ca)
+
+    async def _reconcile_bootstrap_objects(self) -> None:
+        if self.namespace_defaults is not None and self.holds_controllers():
+            first = self.kinds.services.first_address
+            await reconcile_bootstrap_objects(self.state, first, self.address)
 
     async def _start_lease(self) -> None:
         await self._pause()
@@ -424,6 +475,9 @@ class ServerComponents:
             await self.role_aggregation.resume()
         if self.crd_cleanup is not None:
             await self.crd_cleanup.resume()
+        if self.namespace_defaults is not None and self.address is not None:
+            await self._reconcile_bootstrap_objects()
+            await self.namespace_defaults.resume()
 
     async def stop(self) -> None:
         """Stops the controllers."""
@@ -431,6 +485,9 @@ class ServerComponents:
             await self.lease.stop()
         if self.role_aggregation is not None:
             await self.role_aggregation.stop()
+        if self.namespace_defaults is not None:
+            await self.namespace_defaults.stop()
+        await self.resource_quotas.stop()
         await self.policy_status.stop()
         await self.volume_protection.stop()
         await self.event_expiry.stop()
@@ -455,16 +512,24 @@ class ServerComponents:
             for queue in busy:
                 await queue.wait_idle()
 
+    @property
+    def cluster_names(self) -> tuple[str, ...]:
+        """The names and the address of the Service of this server, which its certificate is valid for."""
+        return () if self.namespace_defaults is None else (*_SERVICE_NAMES, self.kinds.services.first_address)
+
     def holds_controllers(self) -> bool:
         """Whether the controllers reconcile on this server."""
         return self.lease is None or self.lease.is_held
 
     def _queues(self) -> "tuple[KeyQueue[Any], ...]":
-        role_queues = () if self.role_aggregation is None else (self.role_aggregation.queue,)
-        return (*(controller.queue for controller in self._controllers()), *role_queues)
+        optional = (self.role_aggregation, self.namespace_defaults)
+        return (
+            *(controller.queue for controller in self._controllers()),
+            *(controller.queue for controller in optional if controller is not None),
+        )
 
     def _controllers(self) -> "tuple[_Controller, ...]":
-        keyed = (self.event_expiry, self.policy_status, self.volume_protection)
+        keyed = (self.event_expiry, self.policy_status, self.resource_quotas, self.volume_protection)
         return (self.garbage_collector, self.namespaces, *keyed)
 
 
@@ -478,10 +543,12 @@ def build_components(
     webhook_client: WebhookClient | None = None,
     service_addresses: str = DEFAULT_SERVICE_CIDR,
     webhook_services: Mapping[str, tuple[str, int]] | None = None,
+    cluster_defaults: bool = False,
 ) -> ServerComponents:
     """Builds the components of a server on top of a storage; `rbac` authorizes users outside of `system:masters`."""
     kinds, client = Kinds(now=now, service_addresses=service_addresses), webhook_client or WebhookClient()
     kinds.serve_logs("", "Pod", reject_logs)
+    kinds.pods.service_accounts = cluster_defaults
     kinds.definitions.webhook_converter = lambda webhook: WebhookConverter(webhook, client, random)
     state = ServerState(storage, kinds.catalog, authenticator=authenticator, now=now, random=random)
     if client.services is None:
@@ -489,8 +556,9 @@ def build_components(
     state.service_account_tokens = service_account_tokens = ServiceAccountTokens(state)
     authenticator.service_account_user = service_account_tokens.authenticate
     state.subresource_handlers["", "serviceaccounts", "token"] = TokenRequests(service_account_tokens).handle
-    state.subresource_handlers["", "pods", "binding"] = bind
     state.subresource_handlers["", "pods", "eviction"] = Evictions().handle
+    state.subresource_handlers["", "pods", "binding"] = state.subresource_handlers["", "bindings", ""] = bind
+    state.read_handlers["", "componentstatuses"] = read_component_statuses
     if rbac:
         state.rbac = RbacAuthorizer()
         authenticator.may_impersonate, authenticator.allow_anonymous = state.rbac.allows, True
@@ -511,9 +579,11 @@ def build_components(
         policies=policies,
         policy_status=PolicyStatusController(state, policies),
         volume_protection=VolumeProtectionController(state),
+        resource_quotas=ResourceQuotaController(state),
         follower=StorageFollower(state),
         rbac=state.rbac,
         role_aggregation=None if state.rbac is None else RoleAggregationController(state, state.rbac),
+        namespace_defaults=NamespaceDefaultsController(state) if cluster_defaults else None,
     )
     app.add_page(ServerMetrics(state, holds_controllers=components.holds_controllers).page)
     return components

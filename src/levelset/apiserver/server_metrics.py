@@ -26,7 +26,7 @@ class ServerMetrics:
         if request.path.rstrip("/") != PATH:
             return None
         if request.method != "GET":
-            raise method_not_allowed(request.method, request.path)
+            raise method_not_allowed()
         lines: list[str] = []
         for name, kind, about, value in self._values():
             lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}", f"{name} {value:.17g}"]

@@ -226,7 +226,7 @@ async def _serve(given: _Options) -> None:
         first = next(token for token, caller in users.items() if caller.is_master)
         options: dict[str, Any] = {"rbac": given.rbac, "audit_log": _audit_log(given.audit_log, reach.worker)}
         options["webhook_client"] = WebhookClient(reach=given.webhooks)
-        options["webhook_services"] = services
+        options |= {"webhook_services": services, "cluster_defaults": True}
         options |= {"host": reach.host, "port": reach.port, "names": reach.names, "authority": authority}
         options |= {"secrets": secrets, "reuse_port": reach.worker is not None}
         async with ApiServer(storage, token=first, tokens=users, **options) as server:

@@ -185,6 +185,17 @@ if TYPE_CHECKING:
         PodDisruptionBudgetStatus,
     )
     from levelset.kinds.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
+    from levelset.kinds.resource_v1 import (
+        DeviceClass,
+        DeviceClassSpec,
+        ResourceClaim,
+        ResourceClaimSpec,
+        ResourceClaimStatus,
+        ResourceClaimTemplate,
+        ResourceClaimTemplateSpec,
+        ResourceSlice,
+        ResourceSliceSpec,
+    )
     from levelset.kinds.scheduling_v1 import PriorityClass
     from levelset.kinds.storage_v1 import (
         CSIDriver,
@@ -241,6 +252,8 @@ __all__ = [
     "DeploymentSpec",
     "DeploymentStatus",
     "DeploymentStrategy",
+    "DeviceClass",
+    "DeviceClassSpec",
     "EmptyDirVolumeSource",
     "EndpointSlice",
     "Endpoints",
@@ -324,10 +337,17 @@ __all__ = [
     "ReplicationController",
     "ReplicationControllerSpec",
     "ReplicationControllerStatus",
+    "ResourceClaim",
+    "ResourceClaimSpec",
+    "ResourceClaimStatus",
+    "ResourceClaimTemplate",
+    "ResourceClaimTemplateSpec",
     "ResourceQuota",
     "ResourceQuotaSpec",
     "ResourceQuotaStatus",
     "ResourceRequirements",
+    "ResourceSlice",
+    "ResourceSliceSpec",
     "Role",
     "RoleBinding",
     "RoleRef",
@@ -403,6 +423,7 @@ MODULES: Final = {
     "io.k8s.api.node.v1": "levelset.kinds.node_v1",
     "io.k8s.api.policy.v1": "levelset.kinds.policy_v1",
     "io.k8s.api.rbac.v1": "levelset.kinds.rbac_v1",
+    "io.k8s.api.resource.v1": "levelset.kinds.resource_v1",
     "io.k8s.api.scheduling.v1": "levelset.kinds.scheduling_v1",
     "io.k8s.api.storage.v1": "levelset.kinds.storage_v1",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1": "levelset.kinds.apiextensions_v1",
@@ -480,6 +501,10 @@ _PARTS: Final = {
     "levelset.kinds.node_v1": "RuntimeClass",
     "levelset.kinds.policy_v1": "Eviction PodDisruptionBudget PodDisruptionBudgetSpec PodDisruptionBudgetStatus",
     "levelset.kinds.rbac_v1": "ClusterRole ClusterRoleBinding PolicyRule Role RoleBinding RoleRef Subject",
+    "levelset.kinds.resource_v1": (
+        "DeviceClass DeviceClassSpec ResourceClaim ResourceClaimSpec ResourceClaimStatus ResourceClaimTemplate "
+        "ResourceClaimTemplateSpec ResourceSlice ResourceSliceSpec"
+    ),
     "levelset.kinds.scheduling_v1": "PriorityClass",
     "levelset.kinds.storage_v1": (
         "CSIDriver CSIDriverSpec CSINode CSINodeSpec CSIStorageCapacity StorageClass TokenRequest VolumeAttachment "

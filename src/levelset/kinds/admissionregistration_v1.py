@@ -365,7 +365,10 @@ class ValidatingAdmissionPolicy(
 
 
 class ValidatingAdmissionPolicyBinding(
-    Resource[ValidatingAdmissionPolicyBindingSpec, None], api="admissionregistration.k8s.io/v1", scope="Cluster"
+    Resource[ValidatingAdmissionPolicyBindingSpec, None],
+    api="admissionregistration.k8s.io/v1",
+    scope="Cluster",
+    categories=["api-extensions"],
 ):
     """Where a ValidatingAdmissionPolicy applies."""
 

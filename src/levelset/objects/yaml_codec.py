@@ -24,15 +24,17 @@ _MAX_REPEATED: Final = 100_000
 _TAG: Final = "tag:yaml.org,2002:"
 
 
-def read_yaml(text: str | bytes, *, max_nodes: int = _MAX_NODES) -> list[Any]:
+def read_yaml(text: str | bytes, *, max_nodes: int = _MAX_NODES, repeated: list[str] | None = None) -> list[Any]:
     """The documents in a YAML (or JSON) text as trees; BadObject has the line and column of an error.
 
-    A text with more than `max_nodes` values is rejected as soon as that is known: a million take some seconds.
+    A text with more than `max_nodes` values is rejected as soon as that is known: a million take some seconds. A key
+    that is given twice is an error; with `repeated`, its last value counts, and a message is added there.
     """
     # Without this character there is no alias, and no need to measure.
     has_aliases = "*" in text if isinstance(text, str) else b"*" in text
     try:
-        return [_built(node, measure=has_aliases) for node in _documents(text, max_nodes) if node is not None]
+        nodes = (node for node in _documents(text, max_nodes) if node is not None)
+        return [_built(node, repeated, measure=has_aliases) for node in nodes]
     except yaml.MarkedYAMLError as error:
         raise _refusal(error.problem or "cannot be read", error.problem_mark or error.context_mark) from error
     except (yaml.YAMLError, UnicodeError, RecursionError) as error:
@@ -98,10 +100,10 @@ def _documents(text: str | bytes, max_nodes: int) -> Iterator[Any]:
             dispose()
 
 
-def _built(node: Any, *, measure: bool) -> Any:
+def _built(node: Any, repeated: list[str] | None, *, measure: bool) -> Any:
     if measure:
         _Measure().size(node)
-    return _Builder().build(node, 0)
+    return _Builder(repeated).build(node, 0)
 
 
 class _Measure:
@@ -132,8 +134,9 @@ class _Measure:
 class _Builder:
     """Builds a tree from nodes and counts them; an alias counts each time it is used."""
 
-    def __init__(self) -> None:
+    def __init__(self, repeated: list[str] | None) -> None:
         self._count = 0
+        self._repeated = repeated
 
     def build(self, node: Any, depth: int) -> Any:
         self._count += 1
@@ -155,8 +158,10 @@ class _Builder:
                 merged = {**self._merged(value_node, depth), **merged}
                 continue
             key = _key(key_node)
-            if key in made:
+            if key in made and self._repeated is None:
                 raise _refusal(f"the key {key!r} is given twice", key_node.start_mark)
+            if key in made and self._repeated is not None:  # in the words of the parser of Kubernetes
+                self._repeated.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
             made[key] = self.build(value_node, depth + 1)
         return {**merged, **made} if merged else made
 

@@ -51,14 +51,14 @@ def test_a_custom_kind_is_described_by_its_crd_schema() -> None:
     assert "ObjectMeta" in found["properties"]["metadata"]["allOf"][0]["$ref"]
     assert found["x-kubernetes-group-version-kind"] == [{"group": "example.com", "version": "v1", "kind": "Widget"}]
     listed = document["components"]["schemas"]["com.example.v1.WidgetList"]
-    assert listed["properties"]["items"]["items"]["allOf"] == [{"$ref": "#/components/schemas/com.example.v1.Widget"}]
+    assert listed["properties"]["items"]["items"] == {"$ref": "#/components/schemas/com.example.v1.Widget"}
 
 
-def test_a_kind_that_preserves_unknown_fields_has_no_field_schemas() -> None:
+def test_a_kind_that_preserves_unknown_fields_has_the_fields_of_every_object() -> None:
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     found = custom(version={"schema": schema})["components"]["schemas"]["com.example.v1.Widget"]
     assert found["x-kubernetes-preserve-unknown-fields"] is True
-    assert "properties" not in found
+    assert set(found["properties"]) == {"apiVersion", "kind", "metadata"}
 
 
 def test_selectable_fields_are_listed() -> None:

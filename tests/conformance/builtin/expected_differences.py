@@ -23,6 +23,7 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("config", "priority class", 'update {"description": "text"}'): "every change increments the generation",
     ("flowcontrol", "flow schema", 'update {"spec.matchingPrecedence": 600}'): _DANGLING,
     ("flowcontrol", "flow schema", 'status {"spec.matchingPrecedence": 700}'): _DANGLING,
+    ("drivers_and_devices", "attributes class", ""): "no controller would remove the finalizer vac-protection",
     ("pods", "pod", 'update {"spec.nodeName": "n"}'): "a scheduler may set the node by an update",
     ("pods", "pod full", f'create {{"{_TERM}": null}}'): _EMPTY_MAP,
     ("pods", "pod full", f'create {{"{_SPREAD}": null}}'): _EMPTY_MAP,

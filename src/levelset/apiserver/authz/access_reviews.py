@@ -33,7 +33,7 @@ _RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
 
 def is_review(served: ServedResource) -> bool:
     """Whether objects of this kind are evaluated rather than stored."""
-    return served.verbs == ("create",)
+    return served.verbs == ("create",) and bool(served.group)
 
 
 def evaluate_review(state: ServerState, served: ServedResource, tree: Object, user: User) -> Object:

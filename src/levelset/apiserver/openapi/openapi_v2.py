@@ -46,8 +46,17 @@ _V2_KEYWORDS: Final = frozenset(
 def convert_to_v2(document: Object) -> Object:
     """The paths and the definitions of a v3 document, converted to v2."""
     schemas: Object = document["components"]["schemas"]
-    definitions = {name: _schema(tree) for name, tree in schemas.items()}
+    definitions = {name: _definition(tree) for name, tree in schemas.items()}
     return {"paths": {path: _path(item) for path, item in document["paths"].items()}, "definitions": definitions}
+
+
+def _definition(tree: Any) -> Object:
+    """A schema at the root: one that takes unknown fields is an object about which nothing is known."""
+    kinds = "x-kubernetes-group-version-kind"
+    if is_map(tree) and tree.get(_PRESERVE):
+        found = {name: tree[name] for name in ("description", kinds) if name in tree}
+        return {"type": "object", **found}
+    return _schema(tree)
 
 
 def _schema(tree: Any) -> Object:
@@ -57,7 +66,8 @@ def _schema(tree: Any) -> Object:
     if len(only) == 1 and is_map(only[0]) and "$ref" in only[0]:
         tree = {**{name: value for name, value in tree.items() if name != "allOf"}, **only[0]}
     if "$ref" in tree:
-        return {"$ref": str(tree["$ref"]).replace(_NEW, _OLD)}
+        described = {"description": tree["description"]} if "description" in tree else {}
+        return {"$ref": str(tree["$ref"]).replace(_NEW, _OLD), **described}
     made: Object = {name: value for name, value in tree.items() if name in _V2_KEYWORDS}
     if _is_open(tree):
         # With one type or a list of members, a client would refuse what the schema does not name.

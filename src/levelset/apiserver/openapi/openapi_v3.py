@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from levelset.apiserver.discovery import VERSION, Subresource, subresources_of
+from levelset.apiserver.openapi.custom_schemas import META, REFERENCE, custom_schema, list_schema
 from levelset.apiserver.resources.catalog import Catalog
-from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.schema import builtin_names, components
 
@@ -19,7 +19,6 @@ JSON = "application/json"
 MEDIA = (JSON, "application/yaml")
 PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 STRATEGIC = "application/strategic-merge-patch+json"
-REFERENCE = "#/components/schemas/"
 STATUS = "io.k8s.apimachinery.pkg.apis.meta.v1.Status"
 PATCH_BODY = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch"
 DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
@@ -91,7 +90,9 @@ def _single(served: ServedResource, schema: str) -> Iterator[tuple[str, Object]]
 
 def _part(served: ServedResource, part: Subresource, schema: str) -> Iterator[tuple[str, Object]]:
     shown = (
-        schema if part.kind == served.kind else f"io.k8s.api.{part.group.partition('.')[0]}.{part.version}.{part.kind}"
+        schema
+        if part.kind == served.kind
+        else f"io.k8s.api.{part.group.partition('.')[0] or 'core'}.{part.version}.{part.kind}"
     )
     if "get" in part.verbs:
         yield "get", _operation(served, "get", shown, (), part=part)
@@ -158,7 +159,6 @@ def _in_path(name: str) -> Object:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "uniqueItems": True}}
 
 
-META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 # Referenced by the paths of every kind.
 COMMON = tuple(META + name for name in ("Status", "Patch", "DeleteOptions", "ObjectMeta", "ListMeta"))
 SCALE = "io.k8s.api.autoscaling.v1.Scale"
@@ -202,38 +202,6 @@ def _own_schemas(served: ServedResource, made: Object) -> Iterator[tuple[str, An
     """The schemas that are not in the data files: those of custom kinds and of lists."""
     name, list_name = _schema_names(served)
     if served.custom:
-        yield name, _custom_schema(served)
+        yield name, custom_schema(served)
     if list_name not in made:
-        yield list_name, _list_schema(served, name)
-
-
-def _custom_schema(served: ServedResource) -> Object:
-    schema: Object = dict(served.schema_source or {"type": "object"})
-    if schema.get("properties") or not schema.get("x-kubernetes-preserve-unknown-fields"):
-        meta: Object = {"allOf": [{"$ref": f"{REFERENCE}{META}ObjectMeta"}]}
-        schema["properties"] = {
-            **map_member(schema, "properties"),
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": meta,
-        }
-    group, version, kind = served.gvk
-    schema["x-kubernetes-group-version-kind"] = [{"group": group, "version": version, "kind": kind}]
-    if served.selectable:
-        schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in served.selectable]
-    return schema
-
-
-def _list_schema(served: ServedResource, item: str) -> Object:
-    group, version, _ = served.gvk
-    return {
-        "type": "object",
-        "required": ["items"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"allOf": [{"$ref": f"{REFERENCE}{META}ListMeta"}]},
-            "items": {"type": "array", "items": {"allOf": [{"$ref": REFERENCE + item}]}},
-        },
-        "x-kubernetes-group-version-kind": [{"group": group, "version": version, "kind": served.list_kind}],
-    }
+        yield list_name, list_schema(served, name)

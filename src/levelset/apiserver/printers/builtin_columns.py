@@ -401,7 +401,62 @@ PRINTERS: dict[tuple[str, str], dict[str, Cell]] = {
         "QueueLengthLimit": _value_at(*_QUEUING, "queueLengthLimit", default="<none>"),
     },
     ("node.k8s.io", "runtimeclasses"): {"Handler": _text_at("handler")},
+    ("", "componentstatuses"): {
+        "Status": lambda tree, _: _component(tree),
+        "Message": lambda tree, _: next((text(one, "message") for one in listed(tree, "conditions")), ""),
+        "Error": lambda tree, _: next((text(one, "error") for one in listed(tree, "conditions")), ""),
+    },
+    ("networking.k8s.io", "ipaddresses"): {"ParentRef": lambda tree, _: _parent(tree)},
+    ("networking.k8s.io", "servicecidrs"): {"CIDRs": lambda tree, _: joined(listed(tree, "spec", "cidrs"))},
+    ("storage.k8s.io", "csidrivers"): {
+        "AttachRequired": _value_at("spec", "attachRequired", default=True),
+        "PodInfoOnMount": _value_at("spec", "podInfoOnMount", default=False),
+        "StorageCapacity": _value_at("spec", "storageCapacity", default=False),
+        "TokenRequests": lambda tree, _: (
+            joined(text(one, "audience") for one in listed(tree, "spec", "tokenRequests"))
+            if at(tree, "spec", "tokenRequests")
+            else "<unset>"
+        ),
+        "RequiresRepublish": _value_at("spec", "requiresRepublish", default=False),
+        "Modes": lambda tree, _: joined(listed(tree, "spec", "volumeLifecycleModes")) or "<none>",
+    },
+    ("storage.k8s.io", "csinodes"): {"Drivers": lambda tree, _: len(listed(tree, "spec", "drivers"))},
+    ("storage.k8s.io", "volumeattachments"): {
+        "Attacher": _text_at("spec", "attacher"),
+        "PV": _text_at("spec", "source", "persistentVolumeName"),
+        "Node": _text_at("spec", "nodeName"),
+        "Attached": _value_at("status", "attached", default=False),
+    },
+    ("storage.k8s.io", "volumeattributesclasses"): {"DriverName": _text_at("driverName")},
+    ("resource.k8s.io", "resourceclaims"): {"State": lambda tree, _: _claim_state(tree)},
+    ("resource.k8s.io", "resourceslices"): {
+        "Node": _text_at("spec", "nodeName"),
+        "Driver": _text_at("spec", "driver"),
+        "Pool": _text_at("spec", "pool", "name"),
+    },
 }
+
+
+def _component(tree: Object) -> str:
+    found = next((text(one, "status") for one in listed(tree, "conditions") if text(one, "type") == "Healthy"), "")
+    return {"True": "Healthy", "": "Unknown"}.get(found, "Unhealthy")
+
+
+def _parent(tree: Object) -> str:
+    found: Object = at(tree, "spec", "parentRef") or {}
+    if not found:
+        return "<none>"
+    group, namespace = text(found, "group"), text(found, "namespace")
+    resource = f"{text(found, 'resource')}{f'.{group}' if group else ''}".lower()
+    return f"{resource}{f'/{namespace}' if namespace else ''}/{text(found, 'name')}"
+
+
+def _claim_state(tree: Object) -> str:
+    is_deleted = at(tree, "metadata", "deletionTimestamp") is not None
+    if at(tree, "status", "allocation") is None:
+        return "deleted" if is_deleted else "pending"
+    states = ["deleted"] if is_deleted else []
+    return ",".join([*states, "allocated", *(["reserved"] if listed(tree, "status", "reservedFor") else [])])
 
 
 def _controller_of(tree: Object) -> str:

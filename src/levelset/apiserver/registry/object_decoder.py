@@ -91,11 +91,14 @@ def apply_schema(
 def _report_fields(served: ServedResource, unknown: Iterable[str], options: WriteOptions) -> None:
     if options.validation == "Ignore":
         return
+    # Of YAML, the parser says in which line a key is repeated; of JSON, the path is known.
+    lines = [one for one in options.duplicates if one.startswith("line ")]
     problems = [f'unknown field "{path}"' for path in unknown]
-    problems += [f'duplicate field "{path}"' for path in options.duplicates]
+    problems += [f'duplicate field "{path}"' for path in options.duplicates if path not in lines]
     if options.validation == "Strict":
+        problems = ["\n  ".join(["yaml: unmarshal errors:", *lines]), *problems] if lines else problems
         raise status_errors.undecodable(served, f"strict decoding error: {', '.join(problems)}")
-    options.warnings.extend([one for one in problems if one not in options.warnings])
+    options.warnings.extend([one for one in (*lines, *problems) if one not in options.warnings])
 
 
 def _name(tree: Tree) -> str:

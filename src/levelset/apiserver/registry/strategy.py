@@ -154,6 +154,8 @@ def complete_new(
             track_new_object(served, tree, manager=options.manager, now=now)
         if options.user is not None and rules.record_user is not None:
             rules.record_user(tree, options.user)
+        if rules.admit_create is not None:
+            rules.admit_create(tree)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
@@ -256,8 +258,13 @@ def _prepare_update(
     if served.rules.generation and _content_differs(served, old, new):
         metadata["generation"] = before.get("generation", 0) + 1
     if options.admission is None:
+        is_status = options.subresource in ("status", "approval")
+        schema_causes = decoded.causes
+        if is_status and not served.custom:
+            # Upstream, the schema of a built-in kind decodes it: what a status must have is a rule of its kind.
+            schema_causes = [one for one in schema_causes if one.reason != "FieldValueRequired"]
         causes = (
-            decoded.causes + check_immutable_metadata(metadata, before) + check_metadata(metadata, served.rules, before)
+            schema_causes + check_immutable_metadata(metadata, before) + check_metadata(metadata, served.rules, before)
         )
         _validate(state, served, new, old, causes, subresource=options.subresource)
     if not served.custom:

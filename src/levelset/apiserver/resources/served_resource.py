@@ -50,8 +50,9 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     """The strategy of a kind beyond its schema; the defaults are those of a custom resource.
 
     `default` sets defaults in the client's object, so they belong to its field manager. The `prepare_` functions set
-    the fields of the server: they modify the new object in place, given the old one. `validate` returns the causes why
-    the new object is invalid (old is None on create). None of them may retain its arguments.
+    the fields of the server: they modify the new object in place, given the old one. `admit_create` does what admission
+    plugins do for a new object, before admission webhooks, and again after one has changed it. `validate` returns the
+    causes why the new object is invalid (old is None on create). None of them may retain its arguments.
     """
 
     generation: bool = True
@@ -59,6 +60,7 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     create_on_update: bool = False
     name_check: Callable[[str], list[str]] = check_dns1123_subdomain
     default: Callable[[Object], None] | None = None
+    admit_create: Callable[[Object], None] | None = None
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
     # For an update through a subresource, which is named; the last argument is the time of the write.

@@ -113,10 +113,18 @@ class ServerState:
         default_factory=dict[tuple[str, str, str], Callable[..., Any]]
     )
     """Custom handlers by (group, resource, subresource): `handler(state, served, path, request)`."""
+    read_handlers: dict[tuple[str, str], Callable[..., Any]] = field(
+        default_factory=dict[tuple[str, str], Callable[..., Any]]
+    )
+    """The handlers of GET by (group, resource), of resources that are computed and not stored."""
     expensive_work: ExpensiveWork = field(default_factory=ExpensiveWork)
     """Where writes that are expensive to validate are validated."""
     in_flight_creates: InFlightCreates = field(default_factory=InFlightCreates)
     """Creates that are checked but not committed, by namespace and by resource."""
+    quotas: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """The names of the ResourceQuotas by namespace; without any, a write pays one comparison."""
+    recount_quotas: Callable[[str], None] | None = None
+    """Counts the usage of a namespace again, after a write failed that its quotas were charged for."""
     feeds: "Feeds | None" = None
     """The open watches; created by the first watch."""
     reader: NowaitReader = field(init=False)

@@ -163,7 +163,9 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             except BadObject:
                 config = None  # either YAML, or `read_text` raises the precise error
         if config is None:
-            config = read_text(body, JSON if is_like_json and is_json_body(body) else YAML)
+            repeated: list[str] = []
+            config = read_text(body, JSON if is_like_json and is_json_body(body) else YAML, repeated)
+            self._report_repeated(repeated)
         if config.__class__ is not dict:
             raise BadRequest("an applied object must be an object")
         if self.options.subresource == "scale":
@@ -176,6 +178,14 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         check_name_and_namespace(config, self.namespace, self.name)
         checked: Tree = config
         return checked
+
+    def _report_repeated(self, lines: list[str]) -> None:
+        """Warns about repeated keys of a YAML body, or raises BadRequest, as the request says."""
+        if lines and self.options.validation == "Strict":
+            problem = "\n  ".join(["error converting YAML to JSON: yaml: unmarshal errors:", *lines])
+            raise BadRequest(f"error strict decoding YAML: {problem}")
+        if self.options.validation != "Ignore":
+            self.options.warnings.extend([one for one in lines if one not in self.options.warnings])
 
 
 def _bad_request(error: BadPatch) -> BadRequest:

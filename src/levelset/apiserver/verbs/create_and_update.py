@@ -20,6 +20,7 @@ from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs import commit, write_admission
 from levelset.apiserver.verbs.commit import WriteResult, can_be_removed
 from levelset.apiserver.verbs.get_and_list import get_item, read_large
+from levelset.apiserver.verbs.quota_admission import charge_quotas
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.large_bodies import MAX_LOOP_VALUES, has_too_many_values
 from levelset.apiserver.wire.request_options import WriteOptions
@@ -94,9 +95,9 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
         if options.authorizer is not None:
             options.authorizer.check(tree, None)
         if options.dry_run:
-            name = metadata["name"]
-            _raise_if_exists(served, name, state.reader.get_nowait(served.key(namespace, name)))
-            return WriteResult(tree, None, created=True)
+            return await _dry_run(state, served, namespace, tree)
+        if state.quotas and namespace in state.quotas:
+            return await _commit_charged(state, served, namespace, tree, guards)
         if guards is not None:
             return await _commit_guarded(state, served, namespace, tree, guards)
         return await commit.write(state, served, served.key(namespace, metadata["name"]), tree)
@@ -174,6 +175,8 @@ async def guaranteed_update(
             return WriteResult(prepared.tree, item)
         if options.authorizer is not None:
             options.authorizer.check(prepared.tree, old)
+        if state.quotas and namespace in state.quotas and not options.subresource:
+            await charge_quotas(state, served, namespace, prepared.tree, old=old, dry_run=options.dry_run)
         if options.dry_run:
             return WriteResult(set_resource_version(prepared.tree, item.revision), None)
         try:
@@ -259,8 +262,30 @@ async def mutate(
         return None if written.item is None else written.tree
 
 
+async def _dry_run(state: ServerState, served: ServedResource, namespace: str | None, tree: Tree) -> WriteResult:
+    """The result of a create that is not committed; raises what the commit would raise."""
+    name = tree["metadata"]["name"]
+    if namespace is not None and namespace in state.quotas:
+        await charge_quotas(state, served, namespace, tree, dry_run=True)
+    _raise_if_exists(served, name, state.reader.get_nowait(served.key(namespace, name)))
+    return WriteResult(tree, None, created=True)
+
+
+async def _commit_charged(
+    state: ServerState, served: ServedResource, namespace: str, tree: Tree, guards: dict[str, int] | None
+) -> WriteResult:
+    """Commits a new object that the quotas of its namespace are charged for; a failure is counted again."""
+    await charge_quotas(state, served, namespace, tree)
+    try:
+        return await _commit_guarded(state, served, namespace, tree, guards)
+    except BaseException:
+        if state.recount_quotas is not None:
+            state.recount_quotas(namespace)
+        raise
+
+
 async def _commit_guarded(
-    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, guards: dict[str, int]
+    state: ServerState, served: ServedResource, namespace: str | None, tree: Tree, guards: dict[str, int] | None
 ) -> WriteResult:
     """Commits a new object only if its namespace and its CRD are as they were when they were checked.
 
@@ -271,7 +296,7 @@ async def _commit_guarded(
         try:
             return await commit.write(state, served, served.key(namespace, name), tree, guards=guards)
         except Mismatch as error:
-            if error.key not in guards:
+            if guards is None or error.key not in guards:
                 raise
         guards = _check_active(state, served, namespace, name) or {}
 

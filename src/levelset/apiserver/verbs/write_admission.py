@@ -283,6 +283,8 @@ def _decode_again(served: ServedResource, tree: Tree, options: WriteOptions) -> 
         tree.pop("status", None)
     if served.rules.default is not None:
         served.rules.default(tree)
+    if served.rules.admit_create is not None:
+        served.rules.admit_create(tree)
     return [one for one in decoded.causes if not (served.status and one.field.partition(".")[0] == "status")]
 
 

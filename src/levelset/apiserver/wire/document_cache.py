@@ -73,7 +73,7 @@ def make_document(body: bytes) -> Document:
 def check_read_method(request: Request) -> None:
     """Raises 405 unless the method is GET or HEAD."""
     if request.method not in ("GET", "HEAD"):
-        raise method_not_allowed(request.method, request.path)
+        raise method_not_allowed()
 
 
 def parse_accept(header: str | None) -> Iterator[tuple[str, dict[str, str]]]:

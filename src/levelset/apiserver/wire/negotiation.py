@@ -149,7 +149,8 @@ def read_object(request: Request, *, custom: bool = False) -> DecodedBody:
             raise _unreadable(error) from error
         return DecodedBody(tree if tree.__class__ is dict else _object(tree), find_duplicates(data, tree), data)
     if media == YAML:
-        return DecodedBody(_object(read_text(request.body, media)))
+        repeated: list[str] = []
+        return DecodedBody(_object(read_text(request.body, media, repeated)), tuple(repeated))
     if media == PROTOBUF and not custom:
         return DecodedBody(read_protobuf_body(request.body))
     raise unsupported_media_type(media, f"{JSON}, {YAML}" if custom else f"{JSON}, {YAML}, {PROTOBUF}")
@@ -163,13 +164,16 @@ def read_protobuf_body(data: bytes) -> Tree:
         raise BadRequest(f"the body of the request cannot be read: {error}") from error
 
 
-def read_text(data: bytes, media: str) -> Any:
-    """Decodes a JSON or YAML body; raises BadRequest with the position of the error."""
+def read_text(data: bytes, media: str, repeated: list[str] | None = None) -> Any:
+    """Decodes a JSON or YAML body; raises BadRequest with the position of the error.
+
+    Messages about repeated keys of a YAML body are added to `repeated`.
+    """
     try:
         if media == YAML:
             from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415 - loads the YAML parser only when it is needed
 
-            documents = read_yaml(data)
+            documents = read_yaml(data, repeated=repeated)
             if len(documents) != 1:
                 raise BadRequest(f"the body must hold one YAML document, not {len(documents)}")
             return documents[0]

@@ -156,7 +156,7 @@ def page_not_found() -> Response:
     return Response(404, _PLAIN, b"404 page not found\n")
 
 
-def method_not_allowed(_method: str, _path: str) -> ApiError:
+def method_not_allowed() -> ApiError:
     """405: the resource does not support the method."""
     text = "the server does not allow this method on the requested resource"
     return ApiError(text, code=405, reason="MethodNotAllowed")

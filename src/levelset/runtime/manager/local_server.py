@@ -114,6 +114,7 @@ async def open_local_server(
             "tokens": more,
             "authority": authority,
             "tls": find_spec("cryptography") is not None,
+            "cluster_defaults": True,
         }
         async with _server(storage, system, port=port or 0, **options) as server:
             await asyncio.to_thread(write_kubeconfig, path, ConnectionInfo(server.url, server.token, server.ca))

@@ -214,6 +214,33 @@ async def test_logs_are_followed_through_the_server(tmp_path: Path) -> None:
     assert [line.partition(" ")[0] for line in seen] == ["serving", "bye"]
 
 
+CALLER = """
+import json, os, ssl, urllib.request
+folder = os.environ["LEVELSET_MOUNT_ROOT"] + "/var/run/secrets/kubernetes.io/serviceaccount/"
+context = ssl.create_default_context(cafile=folder + "ca.crt")
+review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+headers = {"Authorization": "Bearer " + open(folder + "token").read(), "Content-Type": "application/json"}
+url = os.environ["URL"] + "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+request = urllib.request.Request(url, json.dumps(review).encode(), headers)
+with urllib.request.urlopen(request, context=context, timeout=20) as response:
+    print(json.load(response)["status"]["userInfo"]["username"], open(folder + "namespace").read())
+"""
+
+
+async def test_a_pod_calls_the_server_with_its_account_token_and_certificates(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"cluster_defaults": True, "rbac": True}
+    async with machine_node(tmp_path) as node, ApiServer(**options) as server, await Client.connect(server) as client:
+        server.serve_logs("", "Pod", pod_logs(node))
+        async with Caches(client) as caches, running(pods_controller(node), caches) as controller:
+            await controller.wait_ready()
+            variables = [{"name": "URL", "value": server.url}]
+            command = {"name": "c", "image": "python", "command": [sys.executable, "-c", CALLER], "env": variables}
+            made = await client.create(pod("caller", command, restartPolicy="Never"), namespace="default")
+            await client.wait(made.ref, lambda it: status(it).phase in ("Succeeded", "Failed"))
+            seen = [line async for line in client.logs(made.ref)]
+    assert seen == ["system:serviceaccount:default:default default"]
+
+
 async def until_goodbye(client: Client, it: Pod) -> AsyncIterator[str]:
     """The log lines of a Pod that is deleted after the first one."""
     async for line in client.logs(it.ref, follow=True):

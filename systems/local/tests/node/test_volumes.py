@@ -20,6 +20,7 @@ SOURCES = ConfigSources(
         )
     },
     {"key": Secret(metadata=ObjectMeta(name="key"), data={"token": b"x"})},
+    {("", 3607): "signed"},
 )
 
 
@@ -58,6 +59,11 @@ def test_the_later_source_of_a_projected_volume_wins() -> None:
     assert files(projected={"sources": sources}) == {"token": (b"x", 0o600), "labels": (b'app="web"', 0o644)}
 
 
+def test_the_token_of_the_account_is_private() -> None:
+    token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}}
+    assert files(projected={"sources": [token], "defaultMode": 0o644}) == {"token": (b"signed", 0o600)}
+
+
 def test_empty_dir_and_host_path_volumes() -> None:
     assert inside(emptyDir={}) == Empty()
     assert inside(hostPath={"path": "/srv", "type": "Directory"}) == Host("/srv", "Directory")
@@ -72,7 +78,8 @@ def test_empty_dir_and_host_path_volumes() -> None:
         ({"secret": {"secretName": "key", "items": [{"key": "x", "path": "x"}]}}, "non-existent secret key: x"),
         ({"configMap": {"name": "settings", "items": [{"key": "a", "path": "../x"}]}}, "must be relative"),
         ({"nfs": {"server": "x", "path": "/"}}, "not supported here"),
-        ({"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}, "not supported here"),
+        ({"projected": {"sources": [{"clusterTrustBundle": {"path": "t"}}]}}, "not supported here"),
+        ({"projected": {"sources": [{"serviceAccountToken": {"path": "t", "audience": "x"}}]}}, "has issued none"),
     ],
 )
 def test_an_invalid_volume_is_refused_with_the_reason(source: dict[str, Any], message: str) -> None:

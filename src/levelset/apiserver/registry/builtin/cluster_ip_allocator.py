@@ -28,6 +28,10 @@ class ClusterIpAllocator:
         """Allocates from this position of the range on, so that several servers seldom choose the same address."""
         self._next = 1 + number % max(1, self._network.num_addresses - 2)
 
+    def first(self) -> str:
+        """The first address of the range, which is that of the API server itself."""
+        return str(self._network[1])
+
     def values(self, service: Object) -> list[str]:
         """The addresses of a Service."""
         return _cluster_ips(service)
@@ -36,7 +40,7 @@ class ClusterIpAllocator:
         """The next free address, None if there is none; it advances, so that concurrent creates get different ones."""
         size = self._network.num_addresses
         for _ in range(size):
-            self._next = self._next + 1 if self._next < size - 2 else 1
+            self._next = self._next + 1 if self._next < size - 2 else 2
             address = str(self._network[self._next])
             if self._allocated.is_free(address):
                 return address

@@ -3,7 +3,15 @@
 import base64
 from collections.abc import Callable, Mapping
 
-from levelset.apiserver.registry.builtin import events_and_leases, namespaces, nodes, pods, volumes, workloads
+from levelset.apiserver.registry.builtin import (
+    events_and_leases,
+    namespaces,
+    nodes,
+    pods,
+    storage_and_devices,
+    volumes,
+    workloads,
+)
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -192,6 +200,10 @@ def _set_endpoint_slice_defaults(tree: Object) -> None:
 
 
 DEFAULTERS: Mapping[tuple[str, str], Callable[[Object], None]] = {
+    ("resource.k8s.io", "ResourceClaim"): storage_and_devices.set_claim_defaults,
+    ("resource.k8s.io", "ResourceClaimTemplate"): storage_and_devices.set_claim_template_defaults,
+    ("storage.k8s.io", "CSIStorageCapacity"): storage_and_devices.set_capacity_defaults,
+    ("storage.k8s.io", "CSIDriver"): storage_and_devices.set_driver_defaults,
     ("", "Endpoints"): _set_endpoints_defaults,
     ("", "Event"): events_and_leases.set_core_event_defaults,
     ("", "LimitRange"): _set_limit_range_defaults,

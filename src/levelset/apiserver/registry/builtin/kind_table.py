@@ -23,6 +23,7 @@ API_EXTENSIONS = ("api-extensions",)
 REPLICAS = ScalePaths(".spec.replicas", ".status.replicas")
 REPLICAS_WITH_SELECTOR = ScalePaths(".spec.replicas", ".status.replicas", ".spec.selector")
 CREATE_ONLY = ("create",)
+READ_ONLY = ("get", "list")
 
 
 class BuiltinKind(msgspec.Struct, frozen=True):
@@ -38,6 +39,7 @@ class BuiltinKind(msgspec.Struct, frozen=True):
     subresources: tuple[str, ...] = ()
     selectable: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
+    deprecation: str | None = None
 
 
 _OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
@@ -49,8 +51,20 @@ _EVENT_FIELDS = ("reason", "reportingComponent", "source", "type")
 
 BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
     "/v1": (
+        BuiltinKind("Binding", verbs=CREATE_ONLY),
+        BuiltinKind(
+            *("ComponentStatus", "cs"),
+            plural="componentstatuses",
+            cluster=True,
+            verbs=READ_ONLY,
+            deprecation="v1 ComponentStatus is deprecated in v1.19+",
+        ),
         BuiltinKind("ConfigMap", "cm"),
-        BuiltinKind("Endpoints", "ep", plural="endpoints"),
+        BuiltinKind(
+            *("Endpoints", "ep"),
+            plural="endpoints",
+            deprecation="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        ),
         BuiltinKind("Event", "ev", selectable=(*(f"involvedObject.{one}" for one in _OBJECT_FIELDS), *_EVENT_FIELDS)),
         BuiltinKind("LimitRange", "limits"),
         BuiltinKind(
@@ -97,7 +111,7 @@ BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
             categories=API_EXTENSIONS,
             status=True,
         ),
-        BuiltinKind("ValidatingAdmissionPolicyBinding", cluster=True),
+        BuiltinKind("ValidatingAdmissionPolicyBinding", cluster=True, categories=API_EXTENSIONS),
         BuiltinKind("ValidatingWebhookConfiguration", cluster=True, categories=API_EXTENSIONS),
     ),
     "apiextensions.k8s.io/v1": (
@@ -155,9 +169,11 @@ BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
         BuiltinKind("PriorityLevelConfiguration", cluster=True, status=True),
     ),
     "networking.k8s.io/v1": (
+        BuiltinKind("IPAddress", "ip", plural="ipaddresses", cluster=True),
         BuiltinKind("Ingress", "ing", plural="ingresses", status=True),
         BuiltinKind("IngressClass", plural="ingressclasses", cluster=True),
         BuiltinKind("NetworkPolicy", "netpol", plural="networkpolicies"),
+        BuiltinKind("ServiceCIDR", cluster=True, status=True),
     ),
     "node.k8s.io/v1": (BuiltinKind("RuntimeClass", plural="runtimeclasses", cluster=True),),
     "policy/v1": (BuiltinKind("PodDisruptionBudget", "pdb", status=True),),
@@ -167,8 +183,21 @@ BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
         BuiltinKind("Role"),
         BuiltinKind("RoleBinding"),
     ),
+    "resource.k8s.io/v1": (
+        BuiltinKind("DeviceClass", plural="deviceclasses", cluster=True),
+        BuiltinKind("ResourceClaim", status=True),
+        BuiltinKind("ResourceClaimTemplate"),
+        BuiltinKind("ResourceSlice", cluster=True, selectable=("spec.driver", "spec.nodeName")),
+    ),
     "scheduling.k8s.io/v1": (BuiltinKind("PriorityClass", "pc", plural="priorityclasses", cluster=True),),
-    "storage.k8s.io/v1": (BuiltinKind("StorageClass", "sc", plural="storageclasses", cluster=True),),
+    "storage.k8s.io/v1": (
+        BuiltinKind("CSIDriver", cluster=True),
+        BuiltinKind("CSINode", cluster=True),
+        BuiltinKind("CSIStorageCapacity", plural="csistoragecapacities"),
+        BuiltinKind("StorageClass", "sc", plural="storageclasses", cluster=True),
+        BuiltinKind("VolumeAttachment", cluster=True, status=True),
+        BuiltinKind("VolumeAttributesClass", "vac", plural="volumeattributesclasses", cluster=True),
+    ),
 }
 
 
@@ -213,6 +242,7 @@ def _served(group: str, version: str, row: BuiltinKind, rules: Rules) -> ServedR
         scale=row.scale,
         subresources=row.subresources,
         selectable=row.selectable,
+        deprecation=row.deprecation,
         # Cached again, without arguments: every write reads them.
         schema=functools.cache(functools.partial(builtin_kind, group, version, row.kind)),
         shape=functools.cache(functools.partial(_shape, group, version, row.kind)),

@@ -62,6 +62,8 @@ STATUS: Final[dict[tuple[str, str], Object]] = {
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): {},
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): {},
     ("networking.k8s.io", "Ingress"): {"loadBalancer": {}},
+    ("networking.k8s.io", "ServiceCIDR"): {},
+    ("resource.k8s.io", "ResourceClaim"): {},
     ("policy", "PodDisruptionBudget"): {
         "currentHealthy": 0,
         "desiredHealthy": 0,

@@ -1,21 +1,16 @@
 """Pods and pod templates: defaults, and what the server sets in a new Pod."""
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
-
-import msgspec
 
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
-from levelset.errors import Cause, Forbidden
 from levelset.objects.json_tree import copy_tree
 from levelset.objects.quantity import Quantity
 
 __all__ = [
-    "PodAdmission",
     "prepare_pod_create",
     "prepare_pod_part",
     "prepare_pod_update",
@@ -23,6 +18,7 @@ __all__ = [
     "set_pod_defaults",
     "set_pod_spec_defaults",
     "set_source_defaults",
+    "set_tolerations",
     "with_ephemeral_containers",
     "with_resources",
 ]
@@ -243,7 +239,7 @@ def _is_positive(value: Any) -> bool:
 
 
 def prepare_pod_create(pod: Object) -> None:
-    """Sets what the server decides for a new Pod: status, tolerations of lost nodes, and matched label keys."""
+    """Sets what the server decides for a new Pod: its status, and matched label keys."""
     spec = pod["spec"]
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
@@ -260,14 +256,13 @@ def prepare_pod_create(pod: Object) -> None:
                 "lastTransitionTime": pod["metadata"].get("creationTimestamp"),
             }
         ]
-    _set_tolerations(spec)
     if "affinity" in spec or "topologySpreadConstraints" in spec:
         _merge_label_keys(spec, map_member(pod["metadata"], "labels"))
 
 
 def prepare_pod_update(new: Object, _old: Object) -> None:
     """The tolerations of lost nodes cannot be removed."""
-    _set_tolerations(new["spec"])
+    set_tolerations(new["spec"])
 
 
 def with_ephemeral_containers(spec: Object, given: Object) -> Object:
@@ -339,7 +334,7 @@ def _complete_container_status(container: Object) -> None:
             state["running"].setdefault("startedAt", None)
 
 
-def _set_tolerations(spec: Object) -> None:
+def set_tolerations(spec: Object) -> None:
     """Pods stay on a node that is lost for five minutes, unless they say otherwise."""
     given = list_member(spec, "tolerations")
     missing = [
@@ -366,81 +361,3 @@ def _merge_label_keys(spec: Object, labels: Object) -> None:
                 if selector is not None and key in labels:
                     found = {"key": key, "operator": operator, "values": [labels[key]]}
                     selector.setdefault("matchExpressions", []).append(found)
-
-
-class PodAdmission:
-    """What a new Pod gets from other objects: the priority of its class, and the overhead of its runtime."""
-
-    def __init__(self, validate: Callable[[Object, Object | None], list[Cause]]) -> None:
-        self._validate = validate
-        self.get_item: Callable[[str], Any] | None = None
-
-    def prepare_create(self, pod: Object) -> None:
-        """Prepares a new Pod; raises Forbidden if a class does not exist, or what it says differs from it."""
-        prepare_pod_create(pod)
-        self._set_priority(pod)
-        if "runtimeClassName" in pod["spec"]:
-            self._set_overhead(pod)
-
-    def validate(self, new: Object, old: Object | None) -> list[Cause]:
-        """The causes of the rules of Pods; raises Forbidden if a valid new Pod has an overhead of its own."""
-        causes = self._validate(new, old)
-        if old is None and not causes and new["spec"].get("overhead"):
-            wanted = self._overhead(new)
-            if not wanted:
-                detail = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
-                raise _forbidden(new, f"pod rejected: {detail}")
-            if wanted != new["spec"]["overhead"]:
-                raise _forbidden(new, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
-        return causes
-
-    def _set_overhead(self, pod: Object) -> None:
-        overhead = self._overhead(pod)
-        if overhead and not pod["spec"].get("overhead"):
-            pod["spec"]["overhead"] = overhead
-
-    def _overhead(self, pod: Object) -> Object:
-        name = pod["spec"].get("runtimeClassName")
-        if not name:
-            return {}
-        item = None if self.get_item is None else self.get_item(f"/registry/node.k8s.io/runtimeclasses/{name}")
-        if item is None:
-            raise _forbidden(pod, f'pod rejected: RuntimeClass "{name}" not found')
-        found: Object = msgspec.json.decode(item.value)
-        return dict(map_member(map_member(found, "overhead"), "podFixed"))
-
-    def _set_priority(self, pod: Object) -> None:
-        spec, name = pod["spec"], pod["spec"].get("priorityClassName")
-        found: Object = {"value": 0}
-        if name:
-            found = self._class(pod, name)
-        given = spec.get("priority")
-        if given is not None and given != found["value"]:
-            detail = "the integer value of priority must not be provided in pod spec; priority admission controller"
-            detail = f"{detail} computed {found['value']} from the given PriorityClass name"
-            raise _forbidden(pod, detail.replace("priority must", f"priority ({given}) must", 1))
-        policy = found.get("preemptionPolicy") or "PreemptLowerPriority"
-        if spec.get("preemptionPolicy") not in (None, policy):
-            detail = (
-                f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec;"
-            )
-            detail = f"{detail} priority admission controller computed {policy} from the given PriorityClass name"
-            raise _forbidden(pod, detail)
-        spec["priority"], spec["preemptionPolicy"] = found["value"], policy
-
-    def _class(self, pod: Object, name: str) -> Object:
-        item = None
-        if self.get_item is not None:
-            item = self.get_item(f"/registry/scheduling.k8s.io/priorityclasses/{name}")
-        if item is not None:
-            found: Object = msgspec.json.decode(item.value)
-            return found
-        system = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}.get(name)
-        if system is None:
-            raise _forbidden(pod, f"no PriorityClass with name {name} was found")
-        return {"value": system}
-
-
-def _forbidden(pod: Object, detail: str) -> Forbidden:
-    name = pod["metadata"].get("name", "")
-    return Forbidden(f'pods "{name}" is forbidden: {detail}', details={"name": name, "kind": "pods"})

@@ -37,6 +37,11 @@ class ServiceStrategy:
             validate=self._validate,
         )
 
+    @property
+    def first_address(self) -> str:
+        """The ClusterIP of the Service of the API server itself."""
+        return self._cluster_ips.first()
+
     async def load(self, state: ServerState) -> None:
         """Loads the allocations of the stored Services, and follows every write from then on."""
         served = state.catalog.find("", "v1", "services")

@@ -12,6 +12,7 @@ from levelset.apiserver.registry.builtin import (
     namespaces,
     nodes,
     normal_forms,
+    storage_and_devices,
     volumes,
     workloads,
 )
@@ -51,6 +52,7 @@ GENERATION = frozenset(
         *((FLOW_CONTROL, kind) for kind in ("FlowSchema", "PriorityLevelConfiguration")),
         *((NETWORK, kind) for kind in ("Ingress", "IngressClass", "NetworkPolicy")),
         ("policy", "PodDisruptionBudget"),
+        *(("resource.k8s.io", kind) for kind in ("DeviceClass", "ResourceSlice")),
         ("scheduling.k8s.io", "PriorityClass"),
     }
 )
@@ -250,6 +252,7 @@ PREPARE_CREATE: dict[tuple[str, str], Defaulter] = {
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_create,
     (BATCH, "Job"): workloads.prepare_job_create,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_create,
+    ("storage.k8s.io", "VolumeAttachment"): storage_and_devices.prepare_attachment_create,
 }
 PREPARE_PART: dict[tuple[str, str], PreparePart] = {
     ("", "Namespace"): namespaces.prepare_namespace_part,

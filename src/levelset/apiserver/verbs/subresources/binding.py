@@ -36,14 +36,15 @@ _BINDING: Final = ServedResource(
 async def bind(state: ServerState, served: ServedResource, path: RequestPath, request: Request) -> Response:
     """Sets the node of a pod, with the labels and annotations of the Binding; raises Conflict if it has one.
 
-    A handler of `ServerState.subresource_handlers`.
+    A handler of `ServerState.subresource_handlers`, of pods and, with the name in the body, of bindings.
     """
-    if request.method != "POST" or path.name is None:
-        raise method_not_allowed(request.method, request.path)
+    if request.method != "POST" or (path.name is None and path.subresource):
+        raise method_not_allowed()
     body = read_object(request)
-    options = write_options(request, "CreateOptions", subresource="binding", duplicates=body.duplicates)
+    options = write_options(request, "CreateOptions", subresource=path.subresource, duplicates=body.duplicates)
     strategy.decode_new(_BINDING, path.namespace, body.tree, options)
-    binding, name = body.tree, path.name
+    binding, name = body.tree, path.name or body.tree["metadata"].get("name", "")
+    served = state.catalog.find("", "v1", "pods") or served
     if binding["metadata"].get("name") != name:
         raise BadRequest("name in URL does not match name in Binding object")
     _check_target(map_member(binding, "target"))

@@ -61,7 +61,7 @@ class Evictions:
         A handler of `ServerState.subresource_handlers`.
         """
         if request.method != "POST" or path.name is None or path.namespace is None:
-            raise method_not_allowed(request.method, request.path)
+            raise method_not_allowed()
         options, delete_options = await _read(state, served, path, request)
         delete_options = replace(delete_options, dry_run=delete_options.dry_run or options.dry_run)
         name, namespace = path.name, path.namespace

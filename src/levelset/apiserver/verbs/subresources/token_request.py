@@ -51,7 +51,7 @@ class TokenRequests:
         A handler of `ServerState.subresource_handlers`.
         """
         if request.method != "POST" or path.name is None or path.namespace is None:
-            raise method_not_allowed(request.method, request.path)
+            raise method_not_allowed()
         tree, spec = _read(request, path.namespace, path.name)
         account = served_tree(served, get_item(state, served, path.namespace, path.name))
         bound = _bound(state, account, map_member(spec, "boundObjectRef"))

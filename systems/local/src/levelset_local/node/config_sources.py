@@ -1,15 +1,32 @@
-"""The ConfigMaps and Secrets that a Pod references, and those of them that exist."""
+"""The ConfigMaps and Secrets that a Pod references, and those of them that exist; and the tokens of its account.
+
+Tokens are requested for projected volumes, and again before they expire.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
 
-from levelset import Ref
-from levelset.kinds.core_v1 import ConfigMap, Container, Pod, Secret, Volume
+from levelset import ApiError, Context, Ref
+from levelset.kinds.authentication_v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
+from levelset.kinds.core_v1 import (
+    ConfigMap,
+    Container,
+    Pod,
+    Secret,
+    ServiceAccount,
+    ServiceAccountTokenProjection,
+    Volume,
+)
 
-__all__ = ["ConfigSources", "MissingReference", "config_map_refs", "secret_refs"]
+__all__ = ["AccountTokens", "ConfigSources", "MissingReference", "config_map_refs", "secret_refs"]
 
 K = TypeVar("K")
+TokenKey = tuple[str, int]
+"""The audience (empty: that of the API server) and the lifetime of a token in seconds."""
+_DEFAULT_SECONDS: Final = 3600
+_REFRESHED_AFTER: Final = 0.8
 
 
 class MissingReference(LookupError):
@@ -18,10 +35,11 @@ class MissingReference(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigSources:
-    """The ConfigMaps and Secrets of a Pod that exist, by name."""
+    """The ConfigMaps and Secrets of a Pod that exist, by name, and the tokens of its account that were issued."""
 
     config_maps: Mapping[str, ConfigMap] = field(default_factory=dict[str, ConfigMap])
     secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret])
+    tokens: Mapping[TokenKey, str] = field(default_factory=dict[TokenKey, str])
 
     def config_map(self, name: str | None, *, optional: bool | None) -> ConfigMap | None:
         """The ConfigMap; if it does not exist, None if it is optional, else MissingReference is raised."""
@@ -30,6 +48,13 @@ class ConfigSources:
     def secret(self, name: str | None, *, optional: bool | None) -> Secret | None:
         """The Secret; if it does not exist, None if it is optional, else MissingReference is raised."""
         return _required(self.secrets, "secret", name, optional=optional)
+
+    def token(self, projection: ServiceAccountTokenProjection) -> str:
+        """The token of the Pod's account; raises MissingReference if the API server has not issued one."""
+        found = self.tokens.get(_token_key(projection))
+        if found is None:
+            raise MissingReference("failed to fetch token: the API server has issued none for the service account")
+        return found
 
 
 def _required(existing: Mapping[str, K], kind: str, name: str | None, *, optional: bool | None) -> K | None:
@@ -96,3 +121,67 @@ def _projections(volume: Volume) -> tuple[Any, ...]:
 
 def _name(reference: Any) -> str | None:
     return None if reference is None else reference.name
+
+
+def _token_key(projection: ServiceAccountTokenProjection) -> TokenKey:
+    """What a projected source requests."""
+    return projection.audience or "", projection.expiration_seconds or _DEFAULT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class _IssuedToken:
+    text: str
+    refresh_at: datetime
+
+
+class AccountTokens:
+    """Requests the tokens of Pods, each bound to its Pod, and keeps them until 80 % of their lifetime is over."""
+
+    def __init__(self) -> None:
+        self._issued: dict[str, dict[TokenKey, _IssuedToken]] = {}
+
+    async def read(self, pod: Pod, ctx: Context) -> dict[TokenKey, str]:
+        """The tokens that the volumes of a Pod project; without those that the API server refuses."""
+        wanted = dict.fromkeys(_requested(pod))
+        if not wanted:
+            return {}
+        issued = self._issued.setdefault(pod.metadata.uid, {})
+        for key in wanted:
+            if key not in issued or issued[key].refresh_at <= ctx.now():
+                token = await _request(pod, key, ctx)
+                if token is not None:
+                    issued[key] = token
+        return {key: issued[key].text for key in wanted if key in issued}
+
+    def refresh_at(self, uid: str) -> datetime | None:
+        """When the first token of a Pod has to be requested again; None if it has none."""
+        return min((one.refresh_at for one in self._issued.get(uid, {}).values()), default=None)
+
+    def forget(self, uid: str) -> None:
+        """Forgets the tokens of a Pod that has ended."""
+        self._issued.pop(uid, None)
+
+
+def _requested(pod: Pod) -> Iterator[TokenKey]:
+    for volume in pod.spec.volumes:
+        for source in volume.projected.sources if volume.projected is not None else ():
+            if source.service_account_token is not None:
+                yield _token_key(source.service_account_token)
+
+
+async def _request(pod: Pod, key: TokenKey, ctx: Context) -> _IssuedToken | None:
+    audience, seconds = key
+    bound = BoundObjectReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.metadata.uid)
+    spec = TokenRequestSpec(
+        audiences=(audience,) if audience else (), expiration_seconds=seconds, bound_object_ref=bound
+    )
+    account = Ref(ServiceAccount, pod.spec.service_account_name or "default", pod.namespace)
+    began = ctx.now()
+    try:
+        found = await ctx.client.create(TokenRequest.new("", spec), on=account, subresource="token")
+    except ApiError as error:
+        ctx.log.warning("no token of the service account", extra={"account": str(account), "error": str(error)})
+        return None
+    if found.status is None or not found.status.token:
+        return None
+    return _IssuedToken(found.status.token, began + timedelta(seconds=seconds * _REFRESHED_AFTER))

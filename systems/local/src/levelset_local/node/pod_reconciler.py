@@ -25,7 +25,7 @@ from levelset import (
 from levelset.kinds import core_v1
 from levelset.kinds.core_v1 import ConfigMap, Container, Pod, PodStatus, Secret, Service
 from levelset.runtime.controller import SELF_CHANGES
-from levelset_local.node.config_sources import ConfigSources, config_map_refs, secret_refs
+from levelset_local.node.config_sources import AccountTokens, ConfigSources, config_map_refs, secret_refs
 from levelset_local.node.launcher import Launcher, PodInputs
 from levelset_local.node.node import Node
 from levelset_local.node.plan import Plan, Remove, Start, Stop, plan
@@ -56,6 +56,7 @@ class PodReconciler:
         self.node = node
         self.states: StateMap[Pod, str, PodRecord] = StateMap()
         self._addresses = PodAddresses(node.addresses)
+        self._tokens = AccountTokens()
         self._supervisor = ProcessSupervisor(node, self.states, self._addresses)
         self._launcher = Launcher(node, self._supervisor)
 
@@ -110,6 +111,7 @@ class PodReconciler:
             raise Retry(f"{ref}: its processes cannot be stopped yet", seconds=0.5)
         for record in self.node.records.of_name(ref.namespace, ref.name):
             self._supervisor.clean_up(record)
+            self._tokens.forget(record.uid)
 
     def _is_ours(self, pod: Pod) -> bool:
         """Whether a Pod is bound to this node, or is unbound and left to the default scheduler."""
@@ -124,6 +126,7 @@ class PodReconciler:
         for record in self.node.records.of_name(pod.namespace, pod.name):
             if record.uid != pod.metadata.uid:
                 self._supervisor.clean_up(record)
+                self._tokens.forget(record.uid)
 
     def _node_refs(self, pod: Pod) -> Iterable[Ref[core_v1.Node]]:
         """The Node that an unbound Pod waits for."""
@@ -153,7 +156,9 @@ class PodReconciler:
         maps = ((ref.name, ctx.cached(ref)) for ref in config_map_refs(pod))
         keys = ((ref.name, ctx.cached(ref)) for ref in secret_refs(pod))
         sources = ConfigSources(
-            {name: one for name, one in maps if one is not None}, {name: one for name, one in keys if one is not None}
+            {name: one for name, one in maps if one is not None},
+            {name: one for name, one in keys if one is not None},
+            {} if pod.metadata.deletion_timestamp is not None else await self._tokens.read(pod, ctx),
         )
         links: list[Service] = []
         if pod.spec.enable_service_links is not False:
@@ -208,9 +213,11 @@ class PodReconciler:
             return None
         if status.phase in _TERMINAL and not record.running_containers:
             self._addresses.free(record.uid)
+            self._tokens.forget(record.uid)
         if record.unmounted:
             return requeue(_REMOUNT_SECONDS)
-        return None if decided.requeue_at is None else requeue(max(0.0, (decided.requeue_at - now).total_seconds()))
+        times = [one for one in (decided.requeue_at, self._tokens.refresh_at(record.uid)) if one is not None]
+        return requeue(max(0.0, (min(times) - now).total_seconds())) if times else None
 
     async def _complete_deletion(self, pod: Pod, ctx: Context) -> None:
         """Deletes a Pod that has ended with a grace period of 0; finalizers may still keep the object."""

@@ -1,4 +1,4 @@
-"""The contents of a Pod's volumes: files from ConfigMaps, Secrets and the downward API, emptyDir and hostPath.
+"""The contents of a Pod's volumes: files from ConfigMaps, Secrets, tokens and the downward API, emptyDir, hostPath.
 
 Pure: nothing is written here; `mounts` writes it to disk.
 """
@@ -105,7 +105,11 @@ def _projected(part: VolumeProjection, info: PodInfo, sources: ConfigSources, mo
         return _of_secret(secret.name, secret.items, sources, optional=secret.optional, mode=mode)
     if part.downward_api is not None:
         return _of_pod(part.downward_api.items, info, mode)
-    raise BadVolume("projected sources of this type are not supported here; use configMap, secret or downwardAPI")
+    if part.service_account_token is not None:
+        token = part.service_account_token
+        return (File(token.path, sources.token(token).encode(), PRIVATE_MODE),)
+    sources_here = "configMap, secret, downwardAPI or serviceAccountToken"
+    raise BadVolume(f"projected sources of this type are not supported here; use {sources_here}")
 
 
 def _of_config_map(

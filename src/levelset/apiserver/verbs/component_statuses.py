@@ -1,0 +1,40 @@
+"""ComponentStatuses: the health of the storage and of the server's own controllers, computed for each request."""
+
+from levelset.apiserver.resources.served_resource import Object, ServedResource
+from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.verbs.response_format import render_tree
+from levelset.apiserver.wire.negotiation import negotiate
+from levelset.apiserver.wire.request_paths import RequestPath
+from levelset.errors import NotFound
+from levelset.http import Request, Response
+
+__all__ = ["read_component_statuses"]
+
+
+def read_component_statuses(
+    state: ServerState, served: ServedResource, path: RequestPath, request: Request
+) -> Response:
+    """Returns one of them, or the list; raises NotFound. A handler of `ServerState.read_handlers`."""
+    head = {"kind": served.kind, "apiVersion": served.api_version}
+    found = {name: _status(name, problem) for name, problem in _problems(state).items()}
+    accept = request.headers.find("accept")
+    if path.name is not None:
+        if path.name not in found:
+            raise NotFound(
+                f'componentstatus "{path.name}" not found', details={"name": path.name, "kind": served.singular}
+            )
+        chosen = negotiate(accept, "object")
+        return render_tree(state, served, request, chosen=chosen, tree={**head, **found[path.name]})
+    items = list(found.values())
+    tree: Object = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": {}, "items": items}
+    return render_tree(state, served, request, chosen=negotiate(accept, "list"), tree=tree)
+
+
+def _problems(state: ServerState) -> dict[str, str | None]:
+    """What is wrong with each component; the names are those that kubectl users know."""
+    return {"controller-manager": None, "etcd-0": state.reader.find_write_problem()}
+
+
+def _status(name: str, problem: str | None) -> Object:
+    status, message = ("True", "ok") if problem is None else ("False", str(problem))
+    return {"metadata": {"name": name}, "conditions": [{"type": "Healthy", "status": status, "message": message}]}

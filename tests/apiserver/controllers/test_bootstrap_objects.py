@@ -1,0 +1,62 @@
+from typing import Any
+
+from levelset.apiserver import ApiServer
+from levelset.storage import MemoryStorage
+from tests.apiserver.support.in_process_server import InProcessServer, open_server
+
+SERVICES = "/api/v1/namespaces/default/services"
+
+
+async def _get(api: InProcessServer, path: str) -> Any:
+    status, tree = await api.request("GET", path)
+    assert status == 200, tree
+    return tree
+
+
+async def test_the_server_is_a_service_with_the_first_address_and_its_own_endpoints() -> None:
+    storage = MemoryStorage()
+    async with ApiServer(storage, tls=False, cluster_defaults=True) as server:
+        api, port = InProcessServer(server, storage), int(server.url.rpartition(":")[2])
+        service = await _get(api, f"{SERVICES}/kubernetes")
+        assert service["spec"]["clusterIP"] == "10.96.0.1"
+        assert service["spec"]["ports"] == [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": port}]
+        assert service["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
+        endpoints = await _get(api, "/api/v1/namespaces/default/endpoints/kubernetes")
+        ports = [{"name": "http", "port": port, "protocol": "TCP"}]
+        assert endpoints["subsets"] == [{"addresses": [{"ip": "127.0.0.1"}], "ports": ports}]
+        assert endpoints["metadata"]["labels"] == {"endpointslice.kubernetes.io/skip-mirror": "true"}
+        found = await _get(api, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
+        assert found["endpoints"] == [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}]
+        assert (found["addressType"], found["ports"]) == ("IPv4", ports)
+        assert found["metadata"]["labels"] == {"kubernetes.io/service-name": "kubernetes"}
+
+
+async def test_a_restart_on_another_port_updates_the_endpoints() -> None:
+    storage = MemoryStorage()
+    async with ApiServer(storage, tls=False, cluster_defaults=True) as first:
+        before = first.url
+    async with ApiServer(storage, tls=False, cluster_defaults=True) as server:
+        port = int(server.url.rpartition(":")[2])
+        api = InProcessServer(server, storage)
+        assert server.url != before
+        endpoints = await _get(api, "/api/v1/namespaces/default/endpoints/kubernetes")
+        assert endpoints["subsets"][0]["ports"][0]["port"] == port
+        assert (await _get(api, f"{SERVICES}/kubernetes"))["spec"]["ports"][0]["targetPort"] == port
+
+
+async def test_data_whose_first_address_is_taken_gives_the_server_another_one() -> None:
+    storage = MemoryStorage()
+    ports = [{"port": 1}]
+    async with open_server(storage) as api:
+        await api.create(SERVICES, {"metadata": {"name": "a"}, "spec": {"clusterIP": "10.96.0.1", "ports": ports}})
+    async with open_server(storage, cluster_defaults=True) as api:
+        assert (await _get(api, f"{SERVICES}/kubernetes"))["spec"]["clusterIP"] != "10.96.0.1"
+
+
+async def test_the_system_priority_classes_exist() -> None:
+    async with open_server(cluster_defaults=True) as api:
+        tree = await _get(api, "/apis/scheduling.k8s.io/v1/priorityclasses")
+        assert {one["metadata"]["name"]: one["value"] for one in tree["items"]} == {
+            "system-cluster-critical": 2_000_000_000,
+            "system-node-critical": 2_000_001_000,
+        }

@@ -1,0 +1,38 @@
+"""What kube-apiserver serves by default, as it was recorded, and the subresources that levelset does not serve."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FILE", "NOT_SERVED", "normal_form", "openapi_of_definitions", "recorded"]
+
+FILE = Path(__file__).parent / "answers" / "served" / "resources.json"
+NOT_SERVED = {
+    "nodes/proxy": "there is no kubelet to pass requests on to",
+    "pods/attach": "there is no kubelet: streams into containers belong to a data plane",
+    "pods/exec": "there is no kubelet: streams into containers belong to a data plane",
+    "pods/portforward": "there is no kubelet: streams into containers belong to a data plane",
+    "pods/proxy": "not carried yet",
+    "services/proxy": "not carried yet",
+}
+
+
+@cache
+def recorded() -> dict[str, dict[str, Any]]:
+    """The resources and subresources of each group version, by their paths and names."""
+    found: dict[str, dict[str, Any]] = json.loads(FILE.read_text())
+    return found
+
+
+@cache
+def openapi_of_definitions() -> dict[str, Any]:
+    """CustomResourceDefinitions, and their schemas in kube-apiserver's OpenAPI documents of both versions."""
+    found: dict[str, Any] = json.loads((FILE.parent / "openapi_of_definitions.json").read_text())
+    return found
+
+
+def normal_form(body: Any) -> dict[str, Any]:
+    """An APIResourceList by the names of its resources, without the hashes of storage versions."""
+    keys = ("kind", "group", "version", "singularName", "namespaced", "verbs", "shortNames", "categories")
+    return {one["name"]: {key: one[key] for key in keys if key in one} for one in body["resources"]}
