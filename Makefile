@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -163,3 +163,6 @@ lock: ## choose the newest versions of all dependencies, and write the lock file
 
 clean: ## remove what the other targets made
 	@rm -rf .venv .venv-bench .venv-clients .venv-audit .venv-docs .venv-fuzz .venv-packages .podman build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+test-e2e: .venv/dev.installed ## Kubernetes' own conformance specs against serve and up (builds them); E2E="--target serve --focus Quota"
+	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.e2e_suite $(E2E)

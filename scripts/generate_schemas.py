@@ -4,9 +4,10 @@
     python scripts/generate_schemas.py FOLDER
 
 FOLDER holds Kubernetes' OpenAPI v3 documents (`api_v1.json`, `apis_apps_v1.json`, ...) and `tables.json`, their
-columns. Every group and version gives one file in `src/levelset/apiserver/data`: its kinds, its own schemas, its
-resources with their verbs, and the columns. Schemas that many groups share (the metadata) are in `meta.json`, and
-`index.json` says which file holds which schemas. The same input gives the same bytes.
+columns; `descriptions.json`, if it is there, describes the metadata. Every group and version gives one file in
+`src/levelset/apiserver/data`: its kinds, its own schemas, its resources with their verbs, and the columns. Schemas that
+many groups share (the metadata) are in `meta.json`, and `index.json` says which file holds which schemas. The same
+input gives the same bytes.
 """
 
 import json
@@ -35,6 +36,8 @@ def main(folder: Path) -> None:
         files[version] = {"columns": columns, "definitions": {}, **kinds_and_resources(document, version, schemas)}
     for name, schema in schemas.items():
         files[owners.get(name.rpartition(".")[0], META)]["definitions"][name] = schema
+    if (folder / "descriptions.json").exists():
+        describe(files[META]["definitions"], read(folder / "descriptions.json"))
     DATA.mkdir(parents=True, exist_ok=True)
     for old in DATA.glob("*.json"):
         old.unlink()
@@ -43,6 +46,17 @@ def main(folder: Path) -> None:
     write("index.json", {"prefixes": owners, "versions": {version: file_of(version) for version in documents}})
     total = sum(path.stat().st_size for path in DATA.glob("*.json"))
     print(f"{len(files) + 1} files, {len(schemas)} schemas, {total} bytes")
+
+
+def describe(definitions: Tree, descriptions: Tree) -> None:
+    """Adds the descriptions of shared schemas and their members, which `kubectl explain` shows."""
+    for name, given in descriptions.items():
+        schema = definitions[name] = {**definitions[name], "description": given["description"]}
+        members = {
+            member: {**one, "description": given["properties"][member]} if member in given["properties"] else one
+            for member, one in schema["properties"].items()
+        }
+        schema["properties"] = members
 
 
 def read(path: Path) -> Tree:

@@ -17,6 +17,7 @@ for _area in recorded_objects.AREAS:  # read before an event loop runs
     recorded_objects.load(_area)
     recorded_objects.answers(_area)
 recorded_resources.openapi_of_definitions()
+recorded_resources.pod_security()
 
 
 @pytest.mark.parametrize("area", recorded_objects.AREAS)
@@ -130,3 +131,20 @@ async def test_the_openapi_documents_of_definitions_are_those_that_were_recorded
         _, v3 = await server.request("GET", "/openapi/v3/apis/oa.example.com/v1")
     assert {name: v2["definitions"].get(name) for name in recorded["v2"]} == recorded["v2"]
     assert {name: v3["components"]["schemas"].get(name) for name in recorded["v3"]} == recorded["v3"]
+
+
+async def test_pod_security_admission_answers_as_recorded():
+    namespace = "/api/v1/namespaces/psa"
+    async with open_server() as server:
+        await server.create("/api/v1/namespaces", {"metadata": {"name": "psa"}})
+        for case in recorded_resources.pod_security():
+            if case["labels"] is not None:
+                labels = {"metadata": {"labels": case["labels"]}}
+                await server.request("PATCH", namespace, labels, kind="application/merge-patch+json")
+            path, _, query = case["path"].partition("?")
+            response = await server.send_raw(case["method"], path, query, case["body"])
+            assert isinstance(response.body, bytes)
+            warning = next((value for name, value in response.headers if name == "Warning"), None)
+            message = json.loads(response.body)["message"] if response.status >= 400 else None
+            wanted = (case["code"], case["warning"], case["message"])
+            assert (response.status, warning, message) == wanted, case["labels"]

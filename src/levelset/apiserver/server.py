@@ -22,6 +22,7 @@ from typing import Any, Final, Self, cast
 from msgspec.structs import replace as replace_fields
 
 from levelset.apiserver.admission.chain import AdmissionChain, AdmissionPlugin
+from levelset.apiserver.admission.pod_security.namespace_policies import PodSecurity
 from levelset.apiserver.admission.policies.policy_index import PolicyIndex
 from levelset.apiserver.admission.webhooks import WebhookIndex
 from levelset.apiserver.app import App
@@ -433,6 +434,7 @@ class ServerComponents:
         await self.policies.start()
         self.policy_status.start()
         await self.resource_quotas.start()
+        PodSecurity(self.state).start()
         if self.rbac is not None and self.role_aggregation is not None:
             await self.rbac.load(self.state)
             await reconcile_bootstrap_roles(self.state)

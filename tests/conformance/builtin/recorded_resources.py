@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FILE", "NOT_SERVED", "normal_form", "openapi_of_definitions", "recorded"]
+__all__ = ["FILE", "NOT_SERVED", "normal_form", "openapi_of_definitions", "pod_security", "recorded"]
 
 FILE = Path(__file__).parent / "answers" / "served" / "resources.json"
 NOT_SERVED = {
@@ -29,6 +29,13 @@ def recorded() -> dict[str, dict[str, Any]]:
 def openapi_of_definitions() -> dict[str, Any]:
     """CustomResourceDefinitions, and their schemas in kube-apiserver's OpenAPI documents of both versions."""
     found: dict[str, Any] = json.loads((FILE.parent / "openapi_of_definitions.json").read_text())
+    return found
+
+
+@cache
+def pod_security() -> list[dict[str, Any]]:
+    """Writes to a namespace with labels of the Pod Security Standards, and how kube-apiserver answered them."""
+    found: list[dict[str, Any]] = json.loads((FILE.parent / "pod_security.json").read_text())
     return found
 
 

@@ -121,6 +121,8 @@ class ServerState:
     """Where writes that are expensive to validate are validated."""
     in_flight_creates: InFlightCreates = field(default_factory=InFlightCreates)
     """Creates that are checked but not committed, by namespace and by resource."""
+    write_checks: dict[str, Callable[..., None]] = field(default_factory=dict[str, Callable[..., None]])
+    """Checks of validated writes, by storage prefix: `check(served, new, old, options)` raises, or warns the client."""
     quotas: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """The names of the ResourceQuotas by namespace; without any, a write pays one comparison."""
     recount_quotas: Callable[[str], None] | None = None

@@ -94,10 +94,10 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
             strategy.validate_new(state, served, tree, decoded.causes)
         if options.authorizer is not None:
             options.authorizer.check(tree, None)
-        if options.dry_run:
-            return await _dry_run(state, served, namespace, tree)
-        if state.quotas and namespace in state.quotas:
-            return await _commit_charged(state, served, namespace, tree, guards)
+        if served.prefix in state.write_checks:
+            state.write_checks[served.prefix](served, tree, None, options)
+        if options.dry_run or (state.quotas and namespace in state.quotas):
+            return await _commit_charged(state, served, namespace, tree, guards, dry_run=options.dry_run)
         if guards is not None:
             return await _commit_guarded(state, served, namespace, tree, guards)
         return await commit.write(state, served, served.key(namespace, metadata["name"]), tree)
@@ -175,6 +175,8 @@ async def guaranteed_update(
             return WriteResult(prepared.tree, item)
         if options.authorizer is not None:
             options.authorizer.check(prepared.tree, old)
+        if (check := state.write_checks.get(served.prefix)) is not None:
+            check(served, prepared.tree, old, options)
         if state.quotas and namespace in state.quotas and not options.subresource:
             await charge_quotas(state, served, namespace, prepared.tree, old=old, dry_run=options.dry_run)
         if options.dry_run:
@@ -262,24 +264,29 @@ async def mutate(
         return None if written.item is None else written.tree
 
 
-async def _dry_run(state: ServerState, served: ServedResource, namespace: str | None, tree: Tree) -> WriteResult:
-    """The result of a create that is not committed; raises what the commit would raise."""
+async def _commit_charged(
+    state: ServerState,
+    served: ServedResource,
+    namespace: str | None,
+    tree: Tree,
+    guards: dict[str, int] | None,
+    *,
+    dry_run: bool,
+) -> WriteResult:
+    """Commits a new object that the quotas of its namespace are charged for; a failure is counted again.
+
+    A dry run raises what the commit would raise.
+    """
     name = tree["metadata"]["name"]
     if namespace is not None and namespace in state.quotas:
-        await charge_quotas(state, served, namespace, tree, dry_run=True)
-    _raise_if_exists(served, name, state.reader.get_nowait(served.key(namespace, name)))
-    return WriteResult(tree, None, created=True)
-
-
-async def _commit_charged(
-    state: ServerState, served: ServedResource, namespace: str, tree: Tree, guards: dict[str, int] | None
-) -> WriteResult:
-    """Commits a new object that the quotas of its namespace are charged for; a failure is counted again."""
-    await charge_quotas(state, served, namespace, tree)
+        await charge_quotas(state, served, namespace, tree, dry_run=dry_run)
+    if dry_run:
+        _raise_if_exists(served, name, state.reader.get_nowait(served.key(namespace, name)))
+        return WriteResult(tree, None, created=True)
     try:
         return await _commit_guarded(state, served, namespace, tree, guards)
     except BaseException:
-        if state.recount_quotas is not None:
+        if namespace is not None and state.recount_quotas is not None:
             state.recount_quotas(namespace)
         raise
 

@@ -67,6 +67,8 @@ class WriteOptions(msgspec.Struct, frozen=True):
     """Whether the body is so large that a thread prepares the write."""
     user: "User | None" = None
     """The user of the write, for a kind that records who created an object."""
+    annotations: dict[str, str] | None = None
+    """Collects the annotations of the audit event; None if there is none."""
 
 
 class DeleteOptions(msgspec.Struct, frozen=True):

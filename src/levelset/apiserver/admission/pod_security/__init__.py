@@ -1,0 +1,3 @@
+"""Pod security admission: the Pod Security Standards, and the labels of namespaces that enforce them."""
+
+__all__: list[str] = []
