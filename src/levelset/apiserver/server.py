@@ -454,8 +454,8 @@ class ServerComponents:
 
     async def _reconcile_bootstrap_objects(self) -> None:
         if self.namespace_defaults is not None and self.holds_controllers():
-            first = self.kinds.services.first_address
-            await reconcile_bootstrap_objects(self.state, first, self.address)
+            services = self.kinds.services
+            await reconcile_bootstrap_objects(self.state, services.first_address, services.cidr, self.address)
 
     async def _start_lease(self) -> None:
         await self._pause()

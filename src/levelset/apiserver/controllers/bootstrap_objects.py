@@ -38,29 +38,46 @@ class ServingAddress:
         return {"name": "https" if self.is_secure else "http", "port": self.port, "protocol": "TCP"}
 
 
-async def reconcile_bootstrap_objects(state: ServerState, cluster_ip: str, address: ServingAddress | None) -> None:
+async def reconcile_bootstrap_objects(
+    state: ServerState, cluster_ip: str, service_range: str, address: ServingAddress | None
+) -> None:
     """Creates what is missing, and updates the endpoints of the API server; without an address it has none."""
     for name, value in SYSTEM_PRIORITIES.items():
         tree = {"value": value, "description": _DESCRIPTIONS[name]}
         await _create(state, "scheduling.k8s.io", "priorityclasses", None, {**tree, "metadata": {"name": name}})
+    await _create_range(state, service_range)
     await _create_service(state, cluster_ip, address or ServingAddress("", 443))
     if address is not None:
         await _reconcile_endpoints(state, address)
+
+
+async def _create_range(state: ServerState, service_range: str) -> None:
+    """Creates the ServiceCIDR of the range of addresses, which is ready at once."""
+    group, plural = "networking.k8s.io", "servicecidrs"
+    tree = {"metadata": {"name": _NAME}, "spec": {"cidrs": [service_range]}}
+    await _create(state, group, plural, None, tree)
+    ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
+
+    def change(old: Object) -> Object | None:
+        if old.get("status"):
+            return None
+        since = old["metadata"]["creationTimestamp"]
+        return {**old, "status": {"conditions": [{**ready, "lastTransitionTime": since}]}}
+
+    await create_and_update.mutate(state, _kind(state, group, plural), None, _NAME, change)
 
 
 async def _create_service(state: ServerState, cluster_ip: str, address: ServingAddress) -> None:
     named = address.endpoint_port["name"]
     port = {"name": named, "port": 443 if address.is_secure else 80, "protocol": "TCP", "targetPort": address.port}
     labels = {"component": "apiserver", "provider": _NAME}
-    tree: Object = {
-        "metadata": {"name": _NAME, "labels": labels},
-        "spec": {"type": "ClusterIP", "clusterIP": cluster_ip, "ports": [port], "sessionAffinity": "None"},
-    }
+    spec: Object = {"type": "ClusterIP", "ports": [port], "sessionAffinity": "None"}
+    metadata: Object = {"name": _NAME, "labels": labels}
     try:
-        await _create(state, "", "services", _NAMESPACE, tree)
+        given = {"metadata": metadata, "spec": {**spec, "clusterIP": cluster_ip}}
+        await _create(state, "", "services", _NAMESPACE, given)
     except Invalid:  # data of a server without this Service may have given its address to another one
-        del tree["spec"]["clusterIP"]
-        await _create(state, "", "services", _NAMESPACE, tree)
+        await _create(state, "", "services", _NAMESPACE, {"metadata": metadata, "spec": spec})
 
     def change(old: Object) -> Object | None:
         return None if old["spec"]["ports"] == [port] else {**old, "spec": {**old["spec"], "ports": [port]}}

@@ -75,6 +75,8 @@ def parse_selectors(served: ServedResource, parameters: Mapping[str, tuple[str, 
 
 def field_value(tree: Any, path: str) -> str:
     """The string that a field selector compares with; empty if the field does not exist."""
+    if path == "source":
+        return field_value(tree, "source.component") or field_value(tree, "reportingComponent")
     value: Any = tree
     for name in _ALIASES.get(path, path).split("."):
         if not is_map(value):
@@ -91,8 +93,6 @@ def field_value(tree: Any, path: str) -> str:
             return "true" if value else "false"
         case int() | float():
             return str(value)
-        case {"component": str(component)}:  # the `source` of an Event is selected by its component
-            return component
         case _:
             return ""
 

@@ -21,6 +21,7 @@ class ClusterIpAllocator:
 
     def __init__(self, cidr: str = DEFAULT_SERVICE_CIDR) -> None:
         self._network = _network(cidr)
+        self.cidr = str(self._network)
         self._allocated: Allocator[str] = Allocator()
         self._next = 1
 

@@ -38,6 +38,11 @@ class ServiceStrategy:
         )
 
     @property
+    def cidr(self) -> str:
+        """The range of ClusterIPs."""
+        return self._cluster_ips.cidr
+
+    @property
     def first_address(self) -> str:
         """The ClusterIP of the Service of the API server itself."""
         return self._cluster_ips.first()

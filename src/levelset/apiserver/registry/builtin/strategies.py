@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import ipaddress
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
@@ -280,7 +281,19 @@ PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
 }
 
 
+def check_address_name(name: str) -> list[str]:
+    """Why a name is not an IP address in its canonical form; empty if it is one."""
+    if "." in name and ":" not in name and any(part[0] == "0" for part in name.split(".") if part[1:]):
+        return ["must not have leading 0s"]
+    try:
+        canonical = str(ipaddress.ip_address(name))
+    except ValueError:
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    return [] if name == canonical else [f'must be in canonical form ("{canonical}")']
+
+
 NAME_CHECKS: dict[tuple[str, str], Callable[[str], list[str]]] = {
+    (NETWORK, "IPAddress"): check_address_name,
     ("", "Event"): check_path_segment,
     ("", "Namespace"): check_dns1123_label,
     CERTIFICATE_REQUEST: check_path_segment,
