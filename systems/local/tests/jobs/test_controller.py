@@ -203,13 +203,6 @@ async def test_a_job_managed_by_another_controller_is_ignored(cluster: Cluster) 
         await cluster.expect(SUM, lambda it: it.status is None or it.status.start_time is None)
 
 
-async def test_ignored_fields_are_reported_once(cluster: Cluster) -> None:
-    await cluster.create(job(completions=2, completionMode="Indexed", backoffLimitPerIndex=1))
-    async with cluster.running(jobs_controller(), node()):
-        await cluster.until(SUM, has("Complete"))
-        assert await events(cluster, "FieldIgnored") == 1
-
-
 @pytest.mark.parametrize(
     "injected",
     [

@@ -7,6 +7,7 @@ such a controller there is no status, and the selected pods are counted for each
 import asyncio
 import functools
 from collections.abc import Iterable
+from datetime import datetime
 from math import ceil
 from typing import Any, Final
 
@@ -69,9 +70,26 @@ class Evictions:
             pod = served_tree(served, get_item(state, served, namespace, name))
             if not is_exempt(pod):
                 await _take_disruption(state, served, pod, dry_run=delete_options.dry_run)
+            if not delete_options.dry_run:
+                await create_and_update.mutate(state, served, namespace, name, lambda pod: _disrupted(pod, state.now()))
             await delete.delete(state, served, namespace, name, delete_options)
         status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
         return Response(201, JSON_HEADERS, encode_tree(status))
+
+
+def _disrupted(pod: Object, now: datetime) -> Object:
+    """The pod with the condition that says why it ends, for controllers that do not count it as failed."""
+    status = map_member(pod, "status")
+    others = [one for one in list_member(status, "conditions") if one.get("type") != "DisruptionTarget"]
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+        "lastProbeTime": None,
+        "lastTransitionTime": format_timestamp(now),
+    }
+    return {**pod, "status": {**status, "conditions": [*others, condition]}}
 
 
 class Budget(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """The Job controller: counts finished Pods, creates and deletes Pods as planned, and writes the status."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from levelset.objects import Head, controller_of
 from levelset_local.jobs.completion_indexes import with_index
 from levelset_local.jobs.plan import Plan, make_plan
 from levelset_local.jobs.pod_tracking import FINALIZER, has_finalizer, may_be_stale
+from levelset_local.jobs.policies import FAILURE_COUNT, failures_of_index, has_index_limit
 from levelset_local.ownership import (
     CACHE_LAG_SECONDS,
     CLAIM_INDEXES,
@@ -60,8 +61,7 @@ def jobs_controller(*, concurrency: int = 4) -> Controller[Job]:
         plan = make_plan(owner, pods, now=ctx.now())
         if plan.create and not await matches_server(ctx, owner):
             return requeue(CACHE_LAG_SECONDS)
-        _warn_ignored_fields(owner, ctx)
-        return await _execute(owner, plan, ctx)
+        return await _execute(owner, plan, pods, ctx)
 
     async def gone(ref: Ref[Job], ctx: Context) -> None:
         selectors.unregister(ref)
@@ -83,21 +83,7 @@ def jobs_controller(*, concurrency: int = 4) -> Controller[Job]:
     )
 
 
-def _warn_ignored_fields(owner: Job, ctx: Context) -> None:
-    """Records a warning, once when a Job starts, about its fields that are not implemented here."""
-    spec = owner.spec
-    given = {
-        "podFailurePolicy": spec.pod_failure_policy,
-        "successPolicy": spec.success_policy,
-        "backoffLimitPerIndex": spec.backoff_limit_per_index,
-    }
-    ignored = [name for name, value in given.items() if value is not None]
-    if ignored and (owner.status is None or owner.status.start_time is None):
-        message = f"spec.{', spec.'.join(ignored)}: ignored on this machine; every failed Pod counts the same"
-        ctx.record(owner, "FieldIgnored", message, warning=True)
-
-
-async def _execute(owner: Job, plan: Plan, ctx: Context) -> Action | None:
+async def _execute(owner: Job, plan: Plan, pods: Sequence[Pod], ctx: Context) -> Action | None:
     if plan.is_expired:
         await _expire(owner, ctx)
         return None
@@ -109,7 +95,7 @@ async def _execute(owner: Job, plan: Plan, ctx: Context) -> Action | None:
     for pod in (*plan.drop, *plan.stop):
         await ctx.delete(pod)
         ctx.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}", action="Delete", related=pod)
-    done = await _create_pods(owner, plan, ctx)
+    done = await _create_pods(owner, plan, pods, ctx)
     terminating = (plan.status.terminating or 0) + len(plan.drop) + len(plan.stop)
     status = replace(plan.status, active=plan.status.active + len(done.succeeded), terminating=terminating)
     await ctx.set_status(owner, status)
@@ -118,9 +104,9 @@ async def _execute(owner: Job, plan: Plan, ctx: Context) -> Action | None:
     return requeue_action(ctx, plan.requeue_at, has_deleted=bool(plan.drop or plan.stop))
 
 
-async def _create_pods(owner: Job, plan: Plan, ctx: Context) -> BatchResult[Pod]:
+async def _create_pods(owner: Job, plan: Plan, pods: Sequence[Pod], ctx: Context) -> BatchResult[Pod]:
     async def create(index: int | None) -> Pod:
-        made = await ctx.create(_new_pod(owner, index), owner=owner)
+        made = await ctx.create(_new_pod(owner, pods, index), owner=owner)
         ctx.record(owner, "SuccessfulCreate", f"Created pod: {made.name}", action="Create", related=made)
         return made
 
@@ -130,10 +116,16 @@ async def _create_pods(owner: Job, plan: Plan, ctx: Context) -> BatchResult[Pod]
     return done
 
 
-def _new_pod(owner: Job, index: int | None) -> Pod:
+def _new_pod(owner: Job, pods: Sequence[Pod], index: int | None) -> Pod:
     """A Pod of the Job to create."""
     made = pod_from_template(owner.spec.template, generate_name=f"{owner.name}-", namespace=owner.namespace)
-    return _with_finalizer(made if index is None else with_index(owner, made, index))
+    if index is None:
+        return _with_finalizer(made)
+    made = with_index(owner, made, index)
+    if has_index_limit(owner):
+        failures = str(failures_of_index(owner, pods, index))
+        made = made.with_metadata(annotations={**made.metadata.annotations, FAILURE_COUNT: failures})
+    return _with_finalizer(made)
 
 
 async def _write_status(owner: Job, status: JobStatus, ctx: Context) -> None:

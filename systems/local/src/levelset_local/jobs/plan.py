@@ -16,6 +16,7 @@ from levelset.objects import seconds_precision
 from levelset_local import pod_state
 from levelset_local.jobs.completion_indexes import index_of, missing_indexes
 from levelset_local.jobs.pod_tracking import PodCounts, count_pods, counts_as_failed, has_finalizer, is_indexed
+from levelset_local.jobs.policies import failures_of_index, has_index_limit, is_ignored, matched_rule, success_rule
 
 __all__ = ["COMPLETE", "FAILED", "SUSPENDED", "Plan", "backoff_delay", "make_plan", "retry_at"]
 
@@ -82,7 +83,7 @@ def retry_at(owner: Job, pods: Sequence[Pod]) -> datetime | None:
     """
     successes = [at for pod in pods if pod_state.has_succeeded(pod) and (at := pod_state.finished_at(pod)) is not None]
     last = max(successes, default=None)
-    failed = (pod for pod in pods if counts_as_failed(owner, pod))
+    failed = (pod for pod in pods if counts_as_failed(owner, pod) and not is_ignored(owner, pod))
     times = [at for pod in failed if (at := pod_state.finished_at(pod)) is not None and (last is None or at > last)]
     return max(times) + timedelta(seconds=backoff_delay(len(times))) if times else None
 
@@ -121,15 +122,39 @@ class _Outcome:
 def _decide_outcome(state: _JobState) -> _Outcome | None:
     """The outcome that follows from the counts and the time; None if the Job goes on."""
     owner, counts = state.owner, state.counts
+    rules = (matched_rule(owner, pod) for pod in state.pods)
+    fatal = next((rule for rule in rules if rule is not None and rule.action == "FailJob"), None)
+    if fatal is not None:
+        return _Outcome(False, "PodFailurePolicy", fatal.message)
     limit = DEFAULT_BACKOFF_LIMIT if owner.spec.backoff_limit is None else owner.spec.backoff_limit
     if counts.all_failed > limit or _exceeds_restarts(state, limit):
         return _Outcome(False, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     deadline = _deadline_of(owner, None if owner.status is None else owner.status.start_time)
     if deadline is not None and deadline <= state.now and not owner.spec.suspend:
         return _Outcome(False, "DeadlineExceeded", "Job was active longer than specified deadline")
+    failed = _failed_indexes_outcome(state)
+    if failed is not None:
+        return failed
+    rule = success_rule(owner, counts.indexes) if is_indexed(owner) else None
+    if rule is not None:
+        return _Outcome(True, "SuccessPolicy", f"Matched rules at index {rule}")
     wanted = owner.spec.completions
     is_reached = counts.all_succeeded > 0 and not state.active if wanted is None else counts.all_succeeded >= wanted
     return _Outcome(True, "CompletionsReached", "Reached expected number of succeeded pods") if is_reached else None
+
+
+def _failed_indexes_outcome(state: _JobState) -> _Outcome | None:
+    """The failure of a Job whose indexes have a limit of their own: too many have failed, or all have ended."""
+    owner, failed = state.owner, state.counts.failed_indexes
+    if not has_index_limit(owner) or not failed:
+        return None
+    most = owner.spec.max_failed_indexes
+    if most is not None and len(failed) > most:
+        message = "Job has exceeded the specified maximal number of failed indexes"
+        return _Outcome(False, "MaxFailedIndexesExceeded", message)
+    if len(failed | state.counts.indexes) >= (owner.spec.completions or 0):
+        return _Outcome(False, "FailedIndexes", "Job has failed indexes")
+    return None
 
 
 def _recorded_outcome(conditions: Conditions) -> _Outcome | None:
@@ -223,7 +248,8 @@ def _wanted(state: _JobState) -> int:
     spec = state.owner.spec
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is not None:
-        return max(0, min(parallelism, spec.completions - state.counts.all_succeeded))
+        ended = state.counts.all_succeeded + len(state.counts.failed_indexes)
+        return max(0, min(parallelism, spec.completions - ended))
     # A work queue: once a Pod has succeeded, the others finish what is left, and no new ones are created.
     return min(parallelism, len(state.active)) if state.counts.all_succeeded else parallelism
 
@@ -247,13 +273,40 @@ def _pods_to_create(state: _JobState) -> tuple[tuple[int | None, ...], datetime 
     more = _wanted(state) - (len(state.active) - duplicates) - waiting
     if more <= 0:
         return (), None
+    busy = {index for pod in state.active if (index := index_of(pod)) is not None}
+    taken = state.counts.indexes | state.counts.failed_indexes | busy
+    if has_index_limit(owner):
+        return _indexes_to_create(state, taken, more)
     at = retry_at(owner, state.pods)
     if at is not None and at > state.now:
         return (), at
     if not is_indexed(owner):
         return (None,) * more, None
-    busy = {index for pod in state.active if (index := index_of(pod)) is not None}
-    return missing_indexes(owner.spec.completions or 0, state.counts.indexes | busy, more), None
+    return missing_indexes(owner.spec.completions or 0, taken, more), None
+
+
+def _indexes_to_create(
+    state: _JobState, taken: frozenset[int], more: int
+) -> tuple[tuple[int | None, ...], datetime | None]:
+    """The indexes whose own back-off is over, and when that of the next one is."""
+    completions = state.owner.spec.completions or 0
+    due: list[int] = []
+    later: list[datetime] = []
+    for index in missing_indexes(completions, taken, completions):
+        at = _index_retry_at(state, index)
+        if at is not None and at > state.now:
+            later.append(at)
+        elif len(due) < more:
+            due.append(index)
+    return tuple(due), min(later, default=None)
+
+
+def _index_retry_at(state: _JobState, index: int) -> datetime | None:
+    """When an index may have its next Pod; None for at once."""
+    own = [pod for pod in state.pods if index_of(pod) == index and pod_state.has_failed(pod)]
+    times = [at for pod in own if (at := pod_state.finished_at(pod)) is not None]
+    failures = failures_of_index(state.owner, own, index)
+    return max(times) + timedelta(seconds=backoff_delay(failures)) if times and failures else None
 
 
 def _terminating(state: _JobState) -> int:
@@ -262,8 +315,8 @@ def _terminating(state: _JobState) -> int:
 
 
 def _duplicates(state: _JobState) -> tuple[Pod, ...]:
-    """Pods whose index is completed, has another active Pod, or is out of range."""
-    taken = set(state.counts.indexes)
+    """Pods whose index has ended, has another active Pod, or is out of range."""
+    taken = {*state.counts.indexes, *state.counts.failed_indexes}
     found: list[Pod] = []
     for pod in sorted(state.active, key=_progress, reverse=True):
         index = index_of(pod)
@@ -303,6 +356,7 @@ def _counted(state: _JobState, conditions: Conditions, active: Sequence[Pod]) ->
         succeeded=counts.succeeded,
         failed=counts.failed,
         completed_indexes=counts.completed(state.owner),
+        failed_indexes=counts.all_failed_indexes(state.owner),
         uncounted_terminated_pods=counts.uncounted(),
         conditions=conditions,
     )

@@ -14,6 +14,7 @@ from levelset.kinds.batch_v1 import Job, JobStatus, UncountedTerminatedPods
 from levelset.kinds.core_v1 import Pod
 from levelset_local import pod_state
 from levelset_local.jobs.completion_indexes import format_indexes, index_of, parse_indexes
+from levelset_local.jobs.policies import has_index_limit, index_fails, is_ignored
 
 __all__ = ["FINALIZER", "PodCounts", "count_pods", "counts_as_failed", "has_finalizer", "is_indexed", "may_be_stale"]
 
@@ -29,6 +30,7 @@ class PodCounts:
     uncounted_succeeded: tuple[str, ...] = ()
     uncounted_failed: tuple[str, ...] = ()
     indexes: frozenset[int] = frozenset()
+    failed_indexes: frozenset[int] = frozenset()
     release: tuple[Pod, ...] = ()
     """Pods whose finalizers can be removed once this is in the status."""
 
@@ -55,6 +57,10 @@ class PodCounts:
         """The `completedIndexes` of the status; None if the Job is not indexed."""
         return format_indexes(self.indexes) if is_indexed(owner) else None
 
+    def all_failed_indexes(self, owner: Job) -> str | None:
+        """The `failedIndexes` of the status; None if the indexes of the Job have no limit of their own."""
+        return format_indexes(self.failed_indexes) if has_index_limit(owner) else None
+
 
 def count_pods(owner: Job, pods: Sequence[Pod]) -> PodCounts:
     """Counts a Job's Pods, from its status and the Pods."""
@@ -65,6 +71,7 @@ def count_pods(owner: Job, pods: Sequence[Pod]) -> PodCounts:
     counted_succeeded = status.succeeded + len(noted.succeeded) - len(succeeded)
     counted_failed = status.failed + len(noted.failed) - len(failed)
     indexes = set(parse_indexes(status.completed_indexes))
+    failed_indexes = set(parse_indexes(status.failed_indexes))
     release = [tracked[uid] for uid in (*succeeded, *failed)]
     for uid, pod in tracked.items():
         if uid in succeeded or uid in failed:
@@ -77,13 +84,18 @@ def count_pods(owner: Job, pods: Sequence[Pod]) -> PodCounts:
                 succeeded.append(uid)
         elif counts_as_failed(owner, pod):
             release.append(pod)
+            if is_ignored(owner, pod):
+                continue
             failed.append(uid)
+            if index_fails(owner, pods, pod):
+                failed_indexes.update(_own_index(owner, pod))
     return PodCounts(
         succeeded=len(indexes) if is_indexed(owner) else counted_succeeded,
         failed=counted_failed,
         uncounted_succeeded=tuple(succeeded),
         uncounted_failed=tuple(failed),
         indexes=frozenset(indexes),
+        failed_indexes=frozenset(failed_indexes - indexes),
         release=tuple(release),
     )
 
@@ -106,7 +118,8 @@ def may_be_stale(owner: Job, pods: Sequence[Pod]) -> bool:
         lacks = any(number not in done for pod in succeeded for number in _own_index(owner, pod))
     else:
         lacks = len(succeeded) > status.succeeded
-    return lacks or sum(pod_state.has_failed(pod) for pod in released) > status.failed
+    failed = sum(pod_state.has_failed(pod) and not is_ignored(owner, pod) for pod in released)
+    return lacks or failed > status.failed
 
 
 def has_finalizer(pod: Pod) -> bool:
