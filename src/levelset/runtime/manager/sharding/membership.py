@@ -153,7 +153,8 @@ class Membership:
 
     def expired(self, now: float) -> Mapping[str, str]:
         """The members whose Lease this one should release now, with the versions that have run out."""
-        rank, found = self._rank(), {}
+        rank = self._rank()
+        found: dict[str, str] = {}
         for one, other in self.others.items():
             if not other.is_missing and now >= self._end_of(other) + self._stagger(one, rank):
                 found[one] = other.record.version
