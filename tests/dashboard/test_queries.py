@@ -1,10 +1,12 @@
 """The queries of the page: from the server and the controllers, in bounded pages."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from levelset import Context, Sharding
 from levelset.dashboard import DashboardSource, Queries
 from levelset.errors import NotFound, NotReady, UnknownKind
 from levelset.objects import GroupVersionKind, Unstructured
@@ -132,3 +134,29 @@ async def test_events_are_limited() -> None:
         found = await Queries(DashboardSource.of_client(client)).events()
     assert len(found["events"]) == 100
     assert not found["isPartial"]
+
+
+@virtual
+async def test_the_status_has_the_members_and_the_objects_that_moved() -> None:
+    async def reconcile(site: Website, ctx: Context) -> None:
+        pass
+
+    shards = Sharding(name="sites")
+    async with open_client() as client:
+        for number in range(8):
+            await client.create(website(f"site-{number}"))
+        async with Manager(client, shards=replace(shards, identity="pod-a")) as first:
+            first.add(Controller(Website, reconcile, name="sites"))
+            await first.wait_elected()
+            await first.wait_idle()
+            async with Manager(client, shards=replace(shards, identity="pod-b")) as second:
+                second.add(Controller(Website, reconcile, name="sites"))
+                await second.wait_elected()
+                await second.wait_idle()
+                await asyncio.sleep(2 * shards.retry)  # both have published their objects
+                status = Queries(DashboardSource.of(first)).status()
+    keys = {one["identity"]: one["keys"] for one in status["members"]}
+    owned, gained, lost = status["moves"]["sites"]
+    assert keys == {"pod-a": owned, "pod-b": 8 - owned}
+    assert (gained, lost) == (0, 8 - owned)
+    assert 0 < owned < 8
