@@ -386,7 +386,12 @@ class Kinds:
 
 
 _Controller = (
-    GarbageCollector | NamespaceController | EventExpiryController | PolicyStatusController | VolumeProtectionController
+    GarbageCollector
+    | NamespaceController
+    | EventExpiryController
+    | PolicyStatusController
+    | ResourceQuotaController
+    | VolumeProtectionController
 )
 
 

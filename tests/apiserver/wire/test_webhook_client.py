@@ -24,7 +24,7 @@ async def test_a_call_returns_the_response_body() -> None:
 async def test_a_call_times_out() -> None:
     async with open_webhook() as webhook:
         webhook.gate = asyncio.Event()
-        with pytest.raises(TimedOut, match="no response within 0.05 s"):
+        with pytest.raises(TimedOut, match="context deadline exceeded"):
             await WebhookClient().call(webhook.client, BODY, seconds=0.05)
         webhook.gate.set()
 

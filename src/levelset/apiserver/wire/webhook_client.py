@@ -67,7 +67,7 @@ class WebhookClient:
                 tls = await _tls_context(config)
                 response = await self._poster.post(destination, body, tls=tls, largest=_MAX_RESPONSE_BYTES)
         except TimeoutError as error:
-            raise TimedOut(f'Post "{url}": no response within {seconds:g} s') from error
+            raise TimedOut(f'Post "{url}": context deadline exceeded') from error
         except Unreachable as error:
             raise Unreachable(f'Post "{url}": {error}', is_sent=error.is_sent) from error
         if response.status != _OK:

@@ -78,6 +78,17 @@ CREATE_ON_UPDATE = frozenset(
 )
 # The module and the name of the rule table of a kind, imported when the first object of the kind is validated.
 RULE_TABLES: dict[tuple[str, str], str] = {
+    (NETWORK, "IPAddress"): "driver_and_device_rules.IP_ADDRESS",
+    (NETWORK, "ServiceCIDR"): "driver_and_device_rules.SERVICE_RANGE",
+    ("resource.k8s.io", "DeviceClass"): "driver_and_device_rules.DEVICE_CLASS",
+    ("resource.k8s.io", "ResourceClaim"): "driver_and_device_rules.CLAIM",
+    ("resource.k8s.io", "ResourceClaimTemplate"): "driver_and_device_rules.CLAIM_TEMPLATE",
+    ("resource.k8s.io", "ResourceSlice"): "driver_and_device_rules.SLICE",
+    ("storage.k8s.io", "CSIDriver"): "driver_and_device_rules.DRIVER",
+    ("storage.k8s.io", "CSINode"): "driver_and_device_rules.NODE_DRIVERS",
+    ("storage.k8s.io", "CSIStorageCapacity"): "driver_and_device_rules.CAPACITY",
+    ("storage.k8s.io", "VolumeAttachment"): "driver_and_device_rules.ATTACHMENT",
+    ("storage.k8s.io", "VolumeAttributesClass"): "driver_and_device_rules.ATTRIBUTES_CLASS",
     ("", "ConfigMap"): "config_rules.CONFIG_MAP",
     ("", "Endpoints"): "networking_rules.ENDPOINTS",
     ("", "Event"): "event_rules.CORE_EVENT",
@@ -281,7 +292,7 @@ PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
 }
 
 
-def check_address_name(name: str) -> list[str]:
+def _check_address_name(name: str) -> list[str]:
     """Why a name is not an IP address in its canonical form; empty if it is one."""
     if "." in name and ":" not in name and any(part[0] == "0" for part in name.split(".") if part[1:]):
         return ["must not have leading 0s"]
@@ -293,7 +304,7 @@ def check_address_name(name: str) -> list[str]:
 
 
 NAME_CHECKS: dict[tuple[str, str], Callable[[str], list[str]]] = {
-    (NETWORK, "IPAddress"): check_address_name,
+    (NETWORK, "IPAddress"): _check_address_name,
     ("", "Event"): check_path_segment,
     ("", "Namespace"): check_dns1123_label,
     CERTIFICATE_REQUEST: check_path_segment,

@@ -90,7 +90,7 @@ def _claim_usage(claim: Object) -> Amounts:
     return usage
 
 
-def quota_matches(quota: Object, served: ServedResource, tree: Object) -> bool:
+def _quota_matches(quota: Object, served: ServedResource, tree: Object) -> bool:
     """Whether a quota counts this object: its scopes select it; one without scopes counts everything."""
     spec = map_member(quota, "spec")
     selectors: list[Any] = [{"scopeName": name, "operator": "Exists"} for name in list_member(spec, "scopes")]
@@ -164,7 +164,7 @@ def sum_usage(quota: Object, objects: Iterable[tuple[ServedResource, Object]], n
     names = counted_resources(quota)
     total: Amounts = dict.fromkeys(sorted(names), ZERO)
     for served, tree in objects:
-        if quota_matches(quota, served, tree):
+        if _quota_matches(quota, served, tree):
             total = add(total, {name: value for name, value in usage_of(served, tree, now).items() if name in names})
     return total
 
@@ -192,10 +192,10 @@ def _is_compute(name: str) -> bool:
 
 def requested(quota: Object, served: ServedResource, tree: Object, old: Object | None, now: datetime) -> Amounts:
     """What a write asks of a quota beyond what the object before it used; without zeros."""
-    if not quota_matches(quota, served, tree):
+    if not _quota_matches(quota, served, tree):
         return {}
     hard = _hard(quota)
-    before = usage_of(served, old, now) if old is not None and quota_matches(quota, served, old) else {}
+    before = usage_of(served, old, now) if old is not None and _quota_matches(quota, served, old) else {}
     found: Amounts = {}
     for name, value in usage_of(served, tree, now).items():
         more = value - before[name] if name in before else value
