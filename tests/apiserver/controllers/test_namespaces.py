@@ -47,6 +47,22 @@ async def test_deleting_a_namespace_deletes_its_contents() -> None:
         assert [item.key for item in page.items if "/n/" in item.key] == []
 
 
+async def test_pods_are_deleted_before_everything_else() -> None:
+    async with open_server() as api:
+        await make(api)
+        spec = {"containers": [{"name": "c", "image": "i"}]}
+        metadata = {"name": "p", "finalizers": ["example.com/f"]}
+        await api.create(f"{NAMESPACES}/n/pods", {"metadata": metadata, "spec": spec})
+        await api.create(f"{NAMESPACES}/n/configmaps", configmap("a"))
+        await api.request("DELETE", f"{NAMESPACES}/n")
+        await api.server.idle()
+        assert "deletionTimestamp" in (await api.request("GET", f"{NAMESPACES}/n/pods/p"))[1]["metadata"]
+        assert "deletionTimestamp" not in (await api.request("GET", f"{NAMESPACES}/n/configmaps/a"))[1]["metadata"]
+        await api.request("PATCH", f"{NAMESPACES}/n/pods/p", {"metadata": {"finalizers": None}}, kind=MERGE)
+        await api.server.idle()
+        assert (await api.request("GET", f"{NAMESPACES}/n"))[0] == 404
+
+
 def _event() -> Any:
     return {
         "metadata": {"name": "e"},

@@ -23,6 +23,7 @@ __all__ = ["SYSTEM_NAMESPACES", "NamespaceController"]
 
 SYSTEM_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _FINALIZER: Final = "kubernetes"
+_PODS: Final = "/registry/core/pods/"
 _OPTIONS: Final = DeleteOptions(grace_seconds=0, propagation="Background")
 
 
@@ -106,9 +107,13 @@ class NamespaceController:
         await self._state.in_flight_creates.wait_until_none(namespace=name)
         kinds: Counter[str] = Counter()
         finalizers: Counter[str] = Counter()
-        for served in stored_resources(self._state.catalog):
+        # Pods first: what they use, such as NetworkPolicies and Secrets, must be there until they have ended.
+        resources = sorted(stored_resources(self._state.catalog), key=lambda served: served.prefix != _PODS)
+        for served in resources:
             if served.namespaced:
                 await self._delete_all_of(served, name, kinds, finalizers)
+            if kinds and served.prefix == _PODS:
+                break
         now = self._state.now()
         if kinds:
             await create_and_update.mutate(
