@@ -4,17 +4,20 @@ Run by `levelset up tests.e2e.data_plane`; LEVELSET_AGNHOST names agnhost, which
 """
 
 import os
+import shlex
 
 from levelset_local import Options, local_system
 
 __all__ = ["local"]
 
 _AGNHOST = os.environ.get("LEVELSET_AGNHOST", "agnhost")
+# The image runs `pause` unless a container gives arguments.
+_OR_PAUSE = f'[ $# -gt 0 ] || set -- pause; exec {shlex.quote(_AGNHOST)} "$@"'
 
 local = local_system(
     Options(
         images={
-            "*/agnhost:*": [_AGNHOST],
+            "*/agnhost:*": ["/bin/sh", "-c", _OR_PAUSE, "agnhost"],
             "*/pause:*": [_AGNHOST, "pause"],
             "*/httpd:*": [_AGNHOST, "netexec"],
             "*/nginx:*": [_AGNHOST, "netexec"],

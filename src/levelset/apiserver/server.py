@@ -455,7 +455,7 @@ class ServerComponents:
         if not self.holds_controllers():
             self.namespace_defaults.queue.pause()
         await self._reconcile_bootstrap_objects()
-        await self.namespace_defaults.start(ca)
+        await self.namespace_defaults.start(ca, leads=self.holds_controllers())
 
     async def _reconcile_bootstrap_objects(self) -> None:
         if self.namespace_defaults is not None and self.holds_controllers():

@@ -73,6 +73,7 @@ async def test_creating_an_object_of_an_unsupported_kind_returns_a_warning(caplo
         async with open_local(local_system()) as local:
             await local.client.create(manifest("StatefulSet", "apps/v1", "web", spec))
     warnings = [str(vars(one).get("warning")) for one in caplog.records]
-    assert [one.partition(";")[0] for one in warnings] == [
+    # The controller of Endpoints, which Kubernetes has deprecated, gets a warning of its own.
+    assert [one.partition(";")[0] for one in warnings if "Endpoints" not in one] == [
         "StatefulSet is stored, but has no controller on this machine"
     ]

@@ -35,13 +35,16 @@ class NamespaceDefaultsController:
         self._ca = ""
         self.queue: KeyQueue[str] = KeyQueue("namespace defaults", self._reconcile)
 
-    async def start(self, ca: bytes | None) -> None:
-        """Creates the missing objects of all namespaces, and follows writes from then on; `ca` is for clients."""
+    async def start(self, ca: bytes | None, *, leads: bool = True) -> None:
+        """Creates the missing objects of all namespaces, and follows writes from then on; `ca` is for clients.
+
+        Unless it `leads`, another server creates them: its certificates may be others.
+        """
         self._ca = (ca or b"").decode()
         self._state.add_resource_listener(self._kind("namespaces").prefix, self._on_namespace)
         self._state.add_resource_listener(self._kind("serviceaccounts").prefix, self._on_content)
         self._state.add_resource_listener(self._kind("configmaps").prefix, self._on_content)
-        for name in await self._active():
+        for name in await self._active() if leads else ():
             await self._reconcile(name)
         self.queue.start()
 

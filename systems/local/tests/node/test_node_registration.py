@@ -29,6 +29,15 @@ async def test_a_node_is_registered_and_ready(cluster: Cluster, tmp_path: Path) 
         assert found.metadata.labels["kubernetes.io/hostname"] == "local"
 
 
+async def test_a_ready_node_loses_the_taint_of_a_new_one_and_keeps_others(cluster: Cluster, tmp_path: Path) -> None:
+    tree = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "local"}}
+    await cluster.create({**tree, "spec": {"taints": [{"key": "mine", "effect": "NoSchedule"}]}})
+    async with cluster.running(node_controller(node(RecordingMachine(cluster), tmp_path))):
+        await cluster.until(LOCAL, has_conditions)
+        await cluster.settled()
+        await cluster.expect(LOCAL, lambda it: [one.key for one in it.spec.taints] == ["mine"])
+
+
 async def test_a_deleted_node_is_registered_again_and_an_unchanged_one_is_not_written(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -4,15 +4,18 @@ import platform
 import socket
 from collections.abc import AsyncIterator
 from datetime import datetime
+from typing import Final
 
-from levelset import Context, Controller, ObjectMeta, Ref, source
+from levelset import Context, Controller, MergePatch, ObjectMeta, Ref, source
 from levelset.errors import AlreadyExists
 from levelset.kinds import core_v1
 from levelset.kinds.core_v1 import NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo
-from levelset.objects import replace
+from levelset.objects import replace, to_tree
 from levelset_local.node.node import Node
 
 __all__ = ["node_controller", "node_object", "node_status"]
+
+_NOT_READY: Final = "node.kubernetes.io/not-ready"
 
 
 def node_controller(node: Node) -> Controller[core_v1.Node]:
@@ -24,6 +27,9 @@ def node_controller(node: Node) -> Controller[core_v1.Node]:
     async def reconcile(found: core_v1.Node, ctx: Context) -> None:
         if found.name == node.name and found.metadata.deletion_timestamp is None:
             await ctx.set_status(found, node_status(node, found.status, ctx.now()))
+            others = [to_tree(one) for one in found.spec.taints if one.key != _NOT_READY]
+            if len(others) < len(found.spec.taints):  # the server taints a new node, and this one is ready
+                await ctx.patch(found.ref, MergePatch({"spec": {"taints": others or None}}))
 
     async def gone(ref: Ref[core_v1.Node], ctx: Context) -> None:
         if ref.name != node.name:
