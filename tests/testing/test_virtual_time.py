@@ -162,6 +162,38 @@ def test_a_custom_executor_is_supported() -> None:
         assert run(main(pool)) == 2.0
 
 
+def test_a_thread_that_works_is_not_taken_for_one_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("levelset.testing.virtual_time._PATIENCE", 0.2)
+
+    def works() -> int:
+        until = time.thread_time() + 0.5  # processor time: however busy the machine is, it works for longer than that
+        return sum(1 for _ in iter(lambda: time.thread_time() > until, True))
+
+    async def main() -> int:
+        return await asyncio.to_thread(works)
+
+    assert run(main()) > 0
+
+
+def test_a_thread_that_works_for_ever_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("levelset.testing.virtual_time._PATIENCE", 0.01)
+    monkeypatch.setattr("levelset.testing.virtual_time._MAX_PATIENCE", 0.05)
+    let_go = threading.Event()
+
+    def polls() -> None:
+        while not let_go.is_set():
+            pass
+
+    async def main() -> None:
+        await asyncio.to_thread(polls)
+
+    try:
+        with pytest.raises(Stuck, match="polls"):
+            run(main())
+    finally:
+        let_go.set()
+
+
 def test_a_thread_that_waits_for_the_loop_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("levelset.testing.virtual_time._PATIENCE", 0.01)
     let_go = threading.Event()

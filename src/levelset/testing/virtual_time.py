@@ -118,7 +118,11 @@ def _is_library(frame: FrameType) -> bool:
 T = TypeVar("T")
 
 _PATIENCE: Final = 10.0
-"""Real seconds after which a thread is assumed to wait for the loop, which waits for the thread."""
+"""Real seconds without work after which a thread is assumed to wait for the loop, which waits for the thread."""
+_WORK: Final = 0.01
+"""The share of a core that the process uses at least while a thread works: on a busy machine it does not get more."""
+_MAX_PATIENCE: Final = 300.0
+"""Real seconds after which a thread is assumed to wait for the loop in any case."""
 _PATIENCE_DAEMON: Final = 1.0
 """Real seconds after which a daemon thread is taken for one that does not concern the loop."""
 _POLL: Final = 0.01
@@ -162,9 +166,9 @@ class ThreadJobs:
 
     def finish(self) -> None:
         """Waits for all functions and delivers their results in order; Stuck if one does not finish."""
-        until = time.monotonic() + _PATIENCE
+        began = time.monotonic()
         while not all(job.done() for _, job, _ in self.waiting):
-            self._wait_notified(until)
+            self._wait_notified(began)
         waiting, self.waiting = self.waiting, []
         for given, job, _ in waiting:
             if not given.done():
@@ -190,14 +194,18 @@ class ThreadJobs:
             if self._wakeup is not None:
                 self._wakeup[1].send(b".")
 
-    def _wait_notified(self, until: float) -> None:
+    def _wait_notified(self, began: float) -> None:
         assert self._wakeup is not None, "add() creates the sockets"
-        if not select.select([self._wakeup[0]], [], [], max(0.0, until - time.monotonic()))[0]:
-            names = ", ".join(_name(func) for _, job, func in self.waiting if not job.done())
-            raise Stuck(
-                f"a thread has been running {names} for {_PATIENCE:g} real seconds: in virtual time the loop stops "
-                "while a thread runs, so a thread must not wait for the loop"
-            )
+        worked = time.process_time()
+        while not select.select([self._wakeup[0]], [], [], _PATIENCE)[0]:
+            before, worked = worked, time.process_time()
+            passed = time.monotonic() - began
+            if worked - before < _WORK * _PATIENCE or passed > _MAX_PATIENCE:
+                names = ", ".join(_name(func) for _, job, func in self.waiting if not job.done())
+                raise Stuck(
+                    f"a thread has been running {names} for {passed:.3g} real seconds: in virtual time the loop stops "
+                    "while a thread runs, so a thread must not wait for the loop"
+                )
         self._wakeup[0].recv(4096)
 
 

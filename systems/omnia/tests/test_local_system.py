@@ -21,7 +21,7 @@ from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
 EXAMPLES = Path(__file__).parents[3] / "examples" / "omnia"
 API = "omnia.altairalabs.ai/v1alpha1"
 REAL = 300  # seconds for real processes: generous, because the machine may be busy
-# Nothing is found by asking again within the time of a test: only by watches.
+# Nothing is polled within the time of a test: what it waits for comes by watches.
 QUICK = OmniaOptions(readiness_delay=0, readiness_period=1, dependency_seconds=3600)
 
 

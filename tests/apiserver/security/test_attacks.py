@@ -303,9 +303,9 @@ async def test_guessed_tokens_fill_no_cache() -> None:
 
 
 @asynccontextmanager
-async def listening(tmp_path: Path) -> AsyncGenerator[tuple[ApiServer, Any], None]:
-    """A server on a socket, and a function that sends bytes and returns the whole response."""
-    limits = Limits(head_within=0.05, body_within=0.05, every=0.01, linger_within=0.05)
+async def listening(tmp_path: Path, *, within: float = 60.0) -> AsyncGenerator[tuple[ApiServer, Any], None]:
+    """A server on a socket that waits so many seconds, and a function that sends bytes and returns the whole response."""
+    limits = Limits(head_within=within, body_within=within, every=0.01, linger_within=60.0)
     options: dict[str, Any] = {"rbac": True, "tls": False, "token": "owner-token", "limits": limits}
     async with ApiServer(audit_log=AuditLog(tmp_path / "log"), **options) as server:
         host, port = server.url.removeprefix("http://").split(":")
@@ -346,7 +346,7 @@ OPEN = b"GET /version HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
     ids=range(11),
 )
 async def test_malformed_http_is_rejected_with_a_status_and_logged(tmp_path: Path, status: int, data: bytes) -> None:
-    async with listening(tmp_path) as (_, send):
+    async with listening(tmp_path, within=0.05 if status == 408 else 60.0) as (_, send):
         found = await send(data)
     head, _, body = found.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status), found
