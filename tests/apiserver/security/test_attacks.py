@@ -304,7 +304,7 @@ async def test_guessed_tokens_fill_no_cache() -> None:
 
 @asynccontextmanager
 async def listening(tmp_path: Path, *, within: float = 60.0) -> AsyncGenerator[tuple[ApiServer, Any], None]:
-    """A server on a socket that waits so many seconds, and a function that sends bytes and returns the whole response."""
+    """A server on a socket that waits so many seconds, and a function that sends bytes and returns the response."""
     limits = Limits(head_within=within, body_within=within, every=0.01, linger_within=60.0)
     options: dict[str, Any] = {"rbac": True, "tls": False, "token": "owner-token", "limits": limits}
     async with ApiServer(audit_log=AuditLog(tmp_path / "log"), **options) as server:
