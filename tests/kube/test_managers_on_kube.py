@@ -144,12 +144,12 @@ async def test_the_objects_of_a_process_that_is_killed_are_taken_over(
             assert other.stdout is not None
             assert await asyncio.wait_for(other.stdout.readline(), 60) == b"joined\n"
             await until(lambda: manager.shard_counts()["sites"][0] < len(NAMES))
-            kept, moved = manager.shard_counts()["sites"][0], len(log)
+            owned, moved = manager.shard_counts()["sites"][0], len(log)
         finally:
             other.kill()
             await other.wait()
         await until(lambda: manager.shard_counts()["sites"][0] == len(NAMES))
-        await until(lambda: len(log) == moved + len(NAMES) - kept)
+        await until(lambda: len(log) == moved + len(NAMES) - owned)
         await asyncio.sleep(1)
-        assert len(log) == moved + len(NAMES) - kept, "each that moved was reconciled once, and no other"
+        assert len(log) == moved + len(NAMES) - owned, "each that moved was reconciled once, and no other"
         assert len(await clients[0].list(Lease, namespace=namespace)) == 1

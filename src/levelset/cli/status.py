@@ -120,8 +120,8 @@ def _show_recorded(recording: str, thing: str, namespace: str | None, output: st
 def trigger(thing: str, namespace: str | None, pid: int | None, output: str) -> None:
     """Triggers a reconcile of an object in a running manager.
 
-    Where replicas share the objects, only the one that owns it can: all managers on this machine are asked, and if the
-    owner is not among them, the command fails and names it.
+    Where replicas share the objects, only the one that owns it can. If its owner is not among the managers on this
+    machine, the command fails and names it.
 
     Example: levelset trigger website/blog -n default
     """

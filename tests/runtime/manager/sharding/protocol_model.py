@@ -144,7 +144,7 @@ class ModelMember:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether its process runs, is not paused, and reaches the server and hears from it."""
+        """Whether its process runs, is not paused, and exchanges messages with the server."""
         return self.is_running and not self.is_paused and self.network == "up"
 
     def owns(self, key: str) -> bool:
