@@ -17,6 +17,7 @@ from levelset.errors import ConfigError, Expired, ServerFailed
 from levelset.storage import DamagedValue, SqliteStorage
 from levelset.storage.disk_reserve import DiskReserve
 from levelset.storage.revision_mark import RevisionMark, read_mark
+from levelset.storage.sqlite_file import Durability
 
 pytestmark = pytest.mark.usefixtures("file_access")
 
@@ -315,6 +316,31 @@ async def test_a_file_that_was_opened_on_a_full_disk_takes_writes_as_soon_as_the
         has_space = True
         while storage.write_problem is not None:  # noqa: ASYNC110 - only a timer of the storage ends it
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("durability", ["normal", "full"])
+async def test_deleting_objects_on_a_full_disk_makes_the_file_shorter_until_writes_are_possible_again(
+    path: Path, durability: Durability, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("levelset.storage.sqlite._SPACE_RETRY_SECONDS", 0.01)
+    limit = 4_000_000
+    async with await SqliteStorage.open(path, durability=durability) as storage, asyncio.timeout(60):
+        for number in range(100):
+            await storage.put(f"/{number}", b"x" * 100_000, expected=0)
+    assert path.stat().st_size > 10_000_000
+    monkeypatch.setattr(DiskReserve, "take", lambda _, __: path.stat().st_size < limit)
+    async with await SqliteStorage.open(path, durability=durability) as storage, asyncio.timeout(60):
+        assert storage.write_problem == f"the disk of {path} is full"
+        for number in range(90):
+            await storage.delete(f"/{number}", expected=None)
+        while storage.write_problem is not None:  # noqa: ASYNC110 - only a timer of the storage ends it
+            await asyncio.sleep(0.01)
+        assert path.stat().st_size < limit
+        await storage.put("/again", b"y", expected=0)
+        with pytest.raises(Expired):
+            storage.watch("", after=1)
+    found = await values(path)
+    assert found == {"/again": b"y"} | {f"/{number}": b"x" * 100_000 for number in range(90, 100)}
 
 
 def _failing_sync(*_: object, **__: object) -> None:

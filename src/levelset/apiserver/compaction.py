@@ -13,7 +13,7 @@ PATH = "/levelset/compact"
 
 
 class Compaction:
-    """Serves the compaction endpoint; older watches expire and relist, and the database file shrinks."""
+    """Serves the compaction endpoint; older watches expire and relist, and what it frees in the file is used again."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state

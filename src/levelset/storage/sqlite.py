@@ -31,6 +31,7 @@ from levelset.storage.sqlite_file import (
     mark_path,
     open_file,
     prepare_close,
+    shrink,
     write_group,
 )
 from levelset.storage.sqlite_wal import CommitPath, WriteAheadLog
@@ -45,6 +46,7 @@ _ENOUGH: Final = 64  # writes in a group: beyond that the cost per write no long
 _ALONE: Final = 8  # groups of one in a row: after that, assume a single writer
 _SWEEP: Final = 1_000  # rows removed per commit: compaction must not delay the writes behind it
 _SPACE_RETRY_SECONDS: Final = 2.0
+_SHRINK_SECONDS: Final = 1.0
 
 
 class SqliteStorage(MvccReads):
@@ -101,7 +103,8 @@ class SqliteStorage(MvccReads):
         _log_losses(self.path, contents)
         self._writer = WriterThread(connection, name=f"levelset storage {self.path.name}")
         self._log = WriteAheadLog(self.path, is_synced=is_synced, reserve=self._reserve)
-        self._has_reserve = self._reserve.take(self._log.reserve_bytes())
+        self._has_reserve = False
+        self._take_reserve(connection)
         if not self._has_reserve:
             self.write_problem = f"the disk of {self.path} is full"
         if is_synced:
@@ -428,18 +431,43 @@ class SqliteStorage(MvccReads):
         self._space_timer = asyncio.get_running_loop().call_later(_SPACE_RETRY_SECONDS, self._retry_space)
 
     def _retry_space(self) -> None:
-        """Leaves the mode without space as soon as the reserve can be taken again."""
+        """Leaves the mode without space as soon as the reserve can be taken again.
+
+        What was deleted is still in the history, so that is given up: clients that watch from before list again.
+        """
         self._space_timer = None
-        if not self._closed and self._failure is None:
-            self._writer.submit(self._take_reserve, self._reporter(self._end_without_space))
+        if self._closed or self._failure is not None:
+            return
+        if self._committing is None and self.compacted < self.revision:
+            group = self._open_group
+            group.compacted = self.revision
+            self._launch_soon()
+        self._writer.submit(self._take_reserve, self._reporter(self._end_without_space))
 
     def _examine_disk(self, _: object) -> None:
         self._disk_problem = disk_problem(self.path)
 
-    def _take_reserve(self, _: object) -> None:
+    def _take_reserve(self, connection: sqlite3.Connection) -> None:
+        """Takes the reserve; if the disk has too little, first gives free pages of the file back to it."""
+        if not self._reserve.take(self._log.reserve_bytes()):
+            self._shorten(connection)
         self._has_reserve = self._reserve.take(self._log.reserve_bytes())
 
-    def _end_without_space(self, _: BaseException | None) -> None:
+    def _shorten(self, connection: sqlite3.Connection) -> None:
+        """Makes the file shorter by its free pages, or by as many as can be moved in a second."""
+        ends, is_shorter = time.monotonic() + _SHRINK_SECONDS, True
+        while is_shorter and time.monotonic() < ends:
+            try:
+                is_shorter = shrink(connection)
+            except sqlite3.OperationalError as error:
+                if getattr(error, "sqlite_errorname", "") != "SQLITE_FULL":
+                    raise
+                is_shorter = False
+            self._log.empty(connection)
+
+    def _end_without_space(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._find_cause(error)
         if self._closed or self._failure is not None:
             return
         if not self._has_reserve:

@@ -35,6 +35,7 @@ __all__ = [
     "read_contents",
     "read_head",
     "read_rows",
+    "shrink",
     "write_group",
 ]
 
@@ -42,6 +43,7 @@ Durability = Literal["normal", "full"]
 
 _APPLICATION: Final = 0x6C767374  # "lvst": distinguishes our files from those of other programs
 _SCHEMA_VERSION: Final = 2
+_MOVED_PAGES: Final = 512
 _SCHEMA: Final = """
 CREATE TABLE items (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, value BLOB NOT NULL,
@@ -160,6 +162,17 @@ def write_group(connection: sqlite3.Connection, changes: Sequence[Change], *, co
             connection.execute("UPDATE meta SET value = ? WHERE name = 'compacted'", (compacted,))
             connection.execute("DELETE FROM changes WHERE revision <= ?", (sweep_to,))
     return added
+
+
+def shrink(connection: sqlite3.Connection) -> bool:
+    """Moves up to 512 pages from the end of the file to free ones; whether the file can become shorter.
+
+    It does with the next checkpoint. False if there are no free pages, or the file is older than this.
+    """
+    before = _number(connection, "PRAGMA freelist_count")
+    if before:
+        connection.execute(f"PRAGMA incremental_vacuum({_MOVED_PAGES})").fetchall()
+    return _number(connection, "PRAGMA freelist_count") < before
 
 
 def discard_row(connection: sqlite3.Connection, row: int, *, compacted: int) -> None:
@@ -329,6 +342,10 @@ def _check_version(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _configure(connection: sqlite3.Connection, durability: Durability) -> None:
+    if not _number(connection, "PRAGMA user_version"):
+        # Only a new file can begin to keep what `shrink` needs (and others must not be written to here); it costs a
+        # commit 5 to 7 % more pages.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {durability}")
     # `WriteAheadLog` decides when to checkpoint: SQLite would do it within a commit, on whichever thread makes it.
