@@ -3,7 +3,7 @@
 import asyncio
 from urllib.parse import urlsplit
 
-__all__ = ["fetch", "numbers_of"]
+__all__ = ["announce_body", "fetch", "numbers_of"]
 
 
 async def fetch(url: str, path: str, *, whole: bool = False) -> tuple[int, str]:
@@ -18,6 +18,19 @@ async def fetch(url: str, path: str, *, whole: bool = False) -> tuple[int, str]:
         await writer.wait_closed()
     head, _, body = answer.partition("\r\n\r\n")
     return int(head.split()[1]), answer if whole else body
+
+
+async def announce_body(url: str, path: str, size: int) -> int:
+    """The status of the response to a POST that announces a body, and sends nothing of it."""
+    parts = urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    try:
+        writer.write(f"POST {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: {size}\r\n\r\n".encode())
+        async with asyncio.timeout(20):
+            return int((await reader.readline()).split()[1])
+    finally:
+        writer.close()
+        await writer.wait_closed()
 
 
 def numbers_of(text: str) -> dict[str, float]:

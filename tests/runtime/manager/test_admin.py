@@ -16,6 +16,7 @@ from levelset.runtime.manager.process_records import (
     records_folder,
     write_record,
 )
+from tests.runtime.manager.http_fetch import announce_body
 
 
 @pytest.fixture
@@ -41,6 +42,14 @@ def admin() -> AdminServer:
 @pytest.mark.parametrize("path", ["/status", "/why?kind=a&name=b", "/nothing"])
 def test_requests_without_the_token_are_unauthorized(admin: AdminServer, path: str, token: str | None) -> None:
     assert send(admin, "GET", path, token) == 401
+
+
+async def test_no_body_is_received_by_the_admin_api(admin: AdminServer) -> None:
+    await admin.start()
+    try:
+        assert await announce_body(admin.url, "/trigger", 1_000_000) == 413
+    finally:
+        await admin.stop()
 
 
 @pytest.mark.parametrize(

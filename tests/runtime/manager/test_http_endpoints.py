@@ -14,7 +14,7 @@ from levelset.runtime.manager import Manager
 from levelset.runtime.manager.http_endpoints import parse_address
 from levelset.runtime.manager.prometheus_text import CONTENT_TYPE
 from tests.client.fixtures import Website, website
-from tests.runtime.manager.http_fetch import fetch, numbers_of
+from tests.runtime.manager.http_fetch import announce_body, fetch, numbers_of
 from tests.runtime.manager.recording import EventLog, open_server, recording_controller, websites
 
 
@@ -71,6 +71,11 @@ async def test_an_address_in_use_fails_at_the_start_and_leaves_nothing_running()
         with pytest.raises(ConfigError, match="is in use by another process"):
             await second.__aenter__()
         assert not [task for task in asyncio.all_tasks() if task.get_name() == "manager/start-up"][1:]
+
+
+async def test_no_body_is_received_from_clients_of_health_and_metrics():
+    async with open_server() as server, Manager(server, metrics=0) as manager:
+        assert await announce_body(manager.urls["metrics"], "/metrics", 1_000_000) == 413
 
 
 async def test_one_address_for_both_is_one_server():

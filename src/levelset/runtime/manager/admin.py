@@ -25,7 +25,7 @@ from msgspec.structs import asdict
 
 from levelset.client.object_types import View, view_of
 from levelset.errors import ApiError, BadName, BadRequest, ConfigError, NotFound
-from levelset.http import Request, Response, Server
+from levelset.http import Limits, Request, Response, Server
 from levelset.objects.ref import Ref
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Outcome
@@ -40,6 +40,8 @@ __all__ = ["AdminServer", "ManagerView", "reconciles_of", "report_controllers", 
 
 _MAX_ERRORS: Final = 5
 _JSON: Final = (("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff"))
+# Every process of the machine can connect: what it sends is not kept in memory until the token is known.
+_LIMITS: Final = Limits(connections=100, body_bytes=0)
 _SHUTDOWN: Final = 1.0
 _SWITCHES: Final = frozenset({"POST", "DELETE"})
 
@@ -66,7 +68,7 @@ class AdminServer:
     def __init__(self, view: ManagerView) -> None:
         self._view = view
         self._token = os.urandom(32).hex()
-        self._server = Server(self.handle)
+        self._server = Server(self.handle, limits=_LIMITS)
         self._path: Path | None = None
         self._handlers: dict[tuple[str, str], Handler] = {
             ("GET", "status"): self._status,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from levelset.errors import ConfigError
-from levelset.http import Request, Response, Server
+from levelset.http import Limits, Request, Response, Server
 from levelset.runtime.manager.health import Health
 from levelset.runtime.manager.prometheus_text import CONTENT_TYPE, Registry
 
@@ -14,6 +14,8 @@ Address = tuple[str, int] | int
 """A host and a port, or a port on the loopback interface; port 0 is any free one."""
 
 _LOOPBACK: Final = "127.0.0.1"
+# No credentials are needed, so nothing that is sent is kept in memory.
+_LIMITS: Final = Limits(connections=1000, body_bytes=0)
 _SHUTDOWN: Final = 1.0
 
 
@@ -31,7 +33,7 @@ class HttpEndpoints:
         for name, given in addresses.items():
             if given is not None:
                 host, port = self._addresses[name] = parse_address(given)
-                self._servers.setdefault((host, port), Server(self.handle, host=host, port=port))
+                self._servers.setdefault((host, port), Server(self.handle, host=host, port=port, limits=_LIMITS))
 
     @property
     def urls(self) -> Mapping[str, str]:
