@@ -575,7 +575,7 @@ def schedule_problem(text: str) -> str:
         return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
     try:
         for field, (low, high, names) in zip(fields, _FIELDS, strict=True):
-            for part in filter(None, field.split(",")):
+            for part in filter(None, dict.fromkeys(field.split(","))):  # a million times the same is checked once
                 _check_range(part, low, high, names)
     except ValueError as error:
         return str(error)

@@ -147,10 +147,10 @@ def _deadline_change(spec: Any, former: Any, out: list[Cause]) -> bool:
 
 def _added_tolerations(spec: Any, former: Any, out: list[Cause]) -> None:
     def stripped(toleration: Any) -> Any:
-        return {name: value for name, value in toleration.items() if name != "tolerationSeconds" and value}
+        return frozenset([(name, value) for name, value in toleration.items() if name != "tolerationSeconds" and value])
 
     after = list_member(spec, "tolerations")
-    given = [stripped(one) for one in after]
+    given = {stripped(one) for one in after}
     if any(stripped(one) not in given for one in list_member(former, "tolerations")):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         out.append(field_errors.forbidden("spec.tolerations", detail))

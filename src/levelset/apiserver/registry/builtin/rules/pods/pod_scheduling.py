@@ -212,10 +212,11 @@ def _action(value: str, at: str, out: list[Cause]) -> None:
 def check_spread_constraints(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     """Checks topology spread constraints; a key and an action may occur together once."""
     pairs = [(one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "") for one in value]
+    last = {pair: index for index, pair in enumerate(pairs)}
     for index, one in enumerate(value):
         where = f"{at}[{index}]"
         _SPREAD_FIRST(one, where, out, None)
-        if pairs[index] in pairs[index + 1 :]:
+        if last[pairs[index]] > index:
             shown = f"{{{pairs[index][0]}, {pairs[index][1]}}}"
             out.append(field_errors.duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", shown))
         _SPREAD_THEN(one, where, out, None)
