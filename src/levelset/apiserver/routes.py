@@ -260,7 +260,15 @@ def _with_authorizer(call: Call, rbac: RbacAuthorizer, options: WriteOptions) ->
         return options
     return replace(
         options,
-        authorizer=WriteAuthorizer(rbac, user, call.served, call.namespace, call.path.name, state=call.state),
+        authorizer=WriteAuthorizer(
+            rbac,
+            user,
+            call.served,
+            call.namespace,
+            call.path.name,
+            state=call.state,
+            subresource=call.path.subresource,
+        ),
     )
 
 

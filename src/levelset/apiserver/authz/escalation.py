@@ -3,7 +3,8 @@
 Writing a role requires the permissions in its rules, writing a binding those of the bound role. The verb `escalate` on
 roles and the verb `bind` on the bound role bypass this. The rules of an aggregated ClusterRole can grow to anything, so
 writing one requires all permissions. Writing an admission policy, or a binding of one, requires permission to read its
-parameters, because its expressions could reveal them.
+parameters, because its expressions could reveal them. Certificate requests have rules of their own
+(`certificate_signers.py`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from levelset.apiserver.admission.policies.params import ParamKind, read_param_k
 from levelset.apiserver.admission.policies.policy_index import GROUP as ADMISSION
 from levelset.apiserver.authn.request_attributes import RequestAttributes, forbidden_error, quoted, quoted_list
 from levelset.apiserver.authn.users import User
+from levelset.apiserver.authz.certificate_signers import CERTIFICATES, certificate_problem
 from levelset.apiserver.authz.rbac import GROUP, Grants, PolicyRule, RbacAuthorizer, read_rule
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.json_members import list_member, map_member
@@ -41,7 +43,7 @@ _Permission = tuple[str, str, str, str, str]
 class WriteAuthorizer:
     """The authorization checks of a write that need the object: create on update, and privilege escalation."""
 
-    __slots__ = ("_name", "_namespace", "_rbac", "_served", "_state", "_user")
+    __slots__ = ("_name", "_namespace", "_rbac", "_served", "_state", "_subresource", "_user")
 
     def __init__(
         self,
@@ -52,8 +54,10 @@ class WriteAuthorizer:
         name: str | None,
         *,
         state: ServerState,
+        subresource: str = "",
     ) -> None:
         self._state = state
+        self._subresource = subresource
         self._rbac = rbac
         self._user = user
         self._served = served
@@ -73,6 +77,10 @@ class WriteAuthorizer:
         """Raises Forbidden or Invalid if the object grants permissions that the user does not have."""
         if self._served.group == ADMISSION:
             self._check_params(new, old)
+        if self._served.group == CERTIFICATES:
+            problem = certificate_problem(self._rbac, self._user, new, old, subresource=self._subresource)
+            if problem is not None:
+                raise self._forbidden(new, problem)
         if self._served.group != GROUP or (old is not None and _is_same_content(new, old)):
             return
         if self._served.plural in _ROLES:
