@@ -1,13 +1,13 @@
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 
 import pytest
 
 from levelset.apiserver.authn.users import ADMIN, User
 from levelset.apiserver.request_limits import InFlightLimiter, UserLimiter, UserLimits
 from levelset.errors import TooManyRequests
-from levelset.http import Deferred, Peer, Request, Response, iterate
+from levelset.http import Deferred, Peer, Pieces, Request, Response, iterate
 from tests.apiserver.support.rbac_server import open_rbac_server, rule
 
 JANE, BOB = User("jane"), User("bob")
@@ -106,6 +106,30 @@ async def test_open_streams_are_counted_separately() -> None:
         stream()
     assert [piece async for piece in reading] == [b"two"]
     assert limiter.streams == {}
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+async def test_a_request_with_a_large_response_is_in_flight_until_it_is_read(is_whole: bool) -> None:
+    async def make() -> AsyncGenerator[bytes, None]:
+        yield b"x" * 200_000
+        yield b"x" * 200_000
+
+    def respond() -> Response:
+        made = limiter.run(JANE, lambda: Response(200, body=b"x" * 400_000 if is_whole else Pieces(make)))
+        assert isinstance(made, Response)
+        return made
+
+    limiter = UserLimiter(UserLimits(per_user=1))
+    read, unread = iterate(respond().body), iterate(respond().body)  # none of both has begun
+    first = await anext(read)
+    with pytest.raises(TooManyRequests, match='"jane" has 1'):
+        respond()
+    assert first + b"".join([piece async for piece in read]) == b"x" * 400_000
+    assert (limiter.in_flight, limiter.requests) == (0, {})
+    await anext(unread)
+    assert limiter.requests == {"jane": 1}
+    await unread.aclose()  # the connection was lost
+    assert (limiter.in_flight, limiter.requests) == (0, {})
 
 
 async def test_open_watches_of_a_user_are_limited_until_they_end() -> None:

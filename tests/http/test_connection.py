@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from levelset.http import Failure, Limits, Request, Response, Server
+from levelset.http import Failure, Limits, Pieces, Request, Response, Server
 
 
 def echo(request: Request) -> Response:
@@ -403,6 +403,62 @@ class TestDeadlines:
         for seconds in (1000, 2000, 3000):
             await self.pass_time(server, seconds)
         await until(lambda: server.connections == 0)
+
+    async def test_a_client_that_reads_nothing_of_a_body_in_pieces_is_aborted_and_its_maker_closed(
+        self, serve, connect, until
+    ):
+        ended: list[bool] = []
+
+        async def make():
+            try:
+                while True:
+                    yield b"x" * 1_000_000
+            finally:
+                ended.append(True)
+
+        server = await serve(lambda request: Response(200, body=Pieces(make)))
+        client = await connect(server)
+        client.writer.transport.pause_reading()
+        client.send_request()
+        (connection,) = server._context.connections
+        await until(lambda: connection._output.is_full)
+        for seconds in (100, 200):
+            await self.pass_time(server, seconds)
+        await until(lambda: server.connections == 0 and ended)
+
+    async def test_a_client_that_reads_slowly_gets_all_of_a_body_in_pieces(self, serve, connect, until):
+        async def make():
+            for _ in range(20):
+                yield b"x" * 1_000_000
+
+        server = await serve(lambda request: Response(200, body=Pieces(make)))
+        client = await connect(server)
+        client.send_request()
+        await client.read_head()
+        size = 0
+        while size < 20_000_000:
+            client.writer.transport.pause_reading()
+            await self.pass_time(server, 61 + size)  # longer than it may read nothing
+            client.writer.transport.resume_reading()
+            for _ in range(3):
+                if size < 20_000_000:
+                    size += len(await client.read_chunk())
+        assert size == 20_000_000
+
+    async def test_a_client_may_pause_a_stream_that_has_no_end(self, serve, connect, until):
+        async def follow():
+            while True:
+                yield b"x" * 1_000_000
+
+        server = await serve(lambda request: Response(200, body=follow()))
+        client = await connect(server)
+        client.writer.transport.pause_reading()
+        client.send_request()
+        (connection,) = server._context.connections
+        await until(lambda: connection._output.is_full)
+        for seconds in (1000, 2000, 3000):
+            await self.pass_time(server, seconds)
+        assert server.connections == 1
 
     async def test_a_refused_client_that_never_stops_sending_is_aborted(self, serve, connect, until):
         server = await serve(echo)

@@ -83,6 +83,7 @@ def bounds_of_requests() -> dict[str, str]:
         "connections": number(http.connections),
         "requests of all users, of one, open watches of one (with `rbac`)": f"{users.in_flight}, {users.per_user}, "
         f"{users.watches_per_user}",
+        "a response of which a client reads nothing": f"{http.stall_within:.0f} to {2 * http.stall_within:.0f} s",
         "requests of the owner that wait (without `rbac`)": f"{server._IN_FLIGHT}",
         "annotations of one request in the audit log, each": f"{audit_log._MAX_ANNOTATIONS}, "
         f"{kib(audit_log._MAX_ANNOTATION_LENGTH)}",

@@ -9,7 +9,8 @@ import gzip
 import logging
 import re
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 from itertools import count
 from typing import Final
@@ -25,7 +26,7 @@ from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.apiserver.request_limits import UserLimiter
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.routes import Call, HandlerResult, Route, RouteCache, find_action, warning_text
-from levelset.apiserver.verbs.response_format import JSON_HEADERS, ListBody
+from levelset.apiserver.verbs.response_format import JSON_HEADERS
 from levelset.apiserver.wire.large_bodies import (
     LARGE_YAML_BYTES,
     MAX_JSON_VALUES,
@@ -46,7 +47,7 @@ from levelset.apiserver.wire.status_errors import (
     too_many_values,
 )
 from levelset.errors import ApiError, BadRequest, ServerFailed
-from levelset.http import Deferred, Request, Response
+from levelset.http import Deferred, Pieces, Request, Response, iterate
 from levelset.storage import SharedStorage, StorageUnavailable
 
 __all__ = ["App", "Page"]
@@ -326,9 +327,9 @@ def _finish(request: Request, response: Response, audit_id: str) -> HandlerResul
         if len(body) > _MAX_INLINE_GZIP_BYTES:
             return _compressed_later(response.status, headers, body)
         return Response(response.status, headers, gzip.compress(body, 1, mtime=0))
-    if isinstance(body, ListBody) and _accepts_gzip(request, headers):
+    if isinstance(body, Pieces) and _accepts_gzip(request, headers):
         headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
-        return Response(response.status, headers, _compressed_pieces(body))
+        return Response(response.status, headers, Pieces(partial(_compressed_pieces, body)))
     return response
 
 
@@ -344,10 +345,11 @@ async def _compressed_later(status: int, headers: tuple[tuple[str, str], ...], b
     return Response(status, headers, await asyncio.to_thread(gzip.compress, body, 1, mtime=0))
 
 
-async def _compressed_pieces(body: ListBody) -> AsyncIterator[bytes]:
+async def _compressed_pieces(body: Pieces) -> AsyncGenerator[bytes, None]:
     compressor = zlib.compressobj(1, wbits=31)  # gzip
-    async for piece in body:
-        yield await asyncio.to_thread(compressor.compress, piece)
+    async with aclosing(iterate(body)) as pieces:
+        async for piece in pieces:
+            yield await asyncio.to_thread(compressor.compress, piece)
     yield compressor.flush()
 
 

@@ -28,7 +28,7 @@ from levelset.apiserver.resources.server_state import utc_now
 from levelset.apiserver.routes import verb_of
 from levelset.apiserver.wire.request_paths import parse_request_path
 from levelset.errors import ApiError, ConfigError
-from levelset.http import Failure, Request, Response
+from levelset.http import Failure, Pieces, Request, Response
 
 __all__ = ["AuditLog", "RotatingFile"]
 
@@ -153,7 +153,7 @@ class AuditLog:
 
     def _enqueue(self, request: Request, user: User | None, audit_id: str, began: datetime, response: Response) -> None:
         agent = (request.headers.find("user-agent") or "")[:_MAX_TEXT_LENGTH]
-        is_stream = not isinstance(response.body, bytes) or response.upgrade is not None
+        is_stream = not isinstance(response.body, bytes | Pieces) or response.upgrade is not None
         path, query = request.path[:_MAX_TEXT_LENGTH], request.query[: 2 * _MAX_TEXT_LENGTH]
         status, remarks = response.status, _bounded(request.remarks)
         entry = _Entry(

@@ -5,7 +5,9 @@ Members of `system:masters` and the health endpoints are never limited. Unlike A
 not queued.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -14,12 +16,13 @@ from levelset.apiserver.authn.authenticator import is_public_path
 from levelset.apiserver.authn.users import User
 from levelset.apiserver.wire.status_errors import status_response
 from levelset.errors import TooManyRequests
-from levelset.http import Deferred, Handler, Push, Request, Response, Sink, Tunnel
+from levelset.http import Deferred, Handler, Pieces, Push, Request, Response, Sink, Tunnel, iterate
 
 __all__ = ["InFlightLimiter", "UserLimiter", "UserLimits"]
 
 
 HandlerResult = Response | Awaitable[Response]
+_LARGE_RESPONSE: Final = 256 * 1024
 _BUSY: Final = "too many requests, please try again later"
 _BUSY_RESPONSE: Final = status_response(TooManyRequests("too many requests, please try again later", retry_after=1))
 
@@ -36,7 +39,10 @@ class UserLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserLimiter:
-    """Counts the requests in flight and the open streams by user; used from one event loop."""
+    """Counts the requests in flight and the open streams by user; used from one event loop.
+
+    A request with a large response is in flight until the client has read it: it takes memory as long.
+    """
 
     __slots__ = ("_limits", "in_flight", "requests", "streams")
 
@@ -77,8 +83,11 @@ class UserLimiter:
     def _streamed(self, user: str, response: Response) -> Response:
         """Returns the response; if it is a stream, one that is counted while it is open."""
         body, upgrade = response.body, response.upgrade
-        if isinstance(body, bytes) and upgrade is None:
-            return response
+        if upgrade is None and isinstance(body, bytes | Pieces):
+            if isinstance(body, bytes) and len(body) <= _LARGE_RESPONSE:
+                return response
+            pieces = Pieces(partial(self._count_until_sent, user, body))
+            return Response(response.status, response.headers, pieces)
         limit = self._limits.watches_per_user
         if limit and self.streams.get(user, 0) >= limit:
             raise TooManyRequests(f'{_BUSY}: user "{user}" has {limit} watches open', retry_after=1)
@@ -104,6 +113,17 @@ class UserLimiter:
             upgrade(tunnel)
 
         return counted
+
+    async def _count_until_sent(self, user: str, body: bytes | Pieces) -> AsyncGenerator[bytes, None]:
+        self.in_flight += 1
+        _add(self.requests, user)
+        try:
+            async with aclosing(iterate(body)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self.in_flight -= 1
+            _remove(self.requests, user)
 
     async def _iterate(self, user: str, body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         _add(self.streams, user)

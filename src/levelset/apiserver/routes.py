@@ -23,11 +23,11 @@ from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.selectors import parse_selectors
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
-from levelset.apiserver.resources.server_state import ServerState, Tree
+from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update, delete, patch, response_format, watch
 from levelset.apiserver.verbs.create_and_update import WriteResult
 from levelset.apiserver.verbs.get_and_list import get_item, parse_list_options, read_item, read_list
-from levelset.apiserver.verbs.response_format import render_item, render_listing, render_tree
+from levelset.apiserver.verbs.response_format import render_deleted, render_item, render_listing, render_tree
 from levelset.apiserver.verbs.subresources import scale
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import JSON, ResponseFormat, media_type, negotiate, read_object
@@ -91,7 +91,7 @@ def find_action(call: Call) -> Action:
     state, served, path, request = call.state, call.served, call.path, call.request
     if path.watch:
         if request.method != "GET":
-            raise method_not_allowed()
+            raise method_not_allowed(request.method, request.path)
         return _watch_deprecated_path
     verb = verb_of(path, request)
     if _has_wrong_scope(call, verb):
@@ -104,11 +104,9 @@ def find_action(call: Call) -> Action:
         # Same result as `_subresource`, decided once per path: status patches are frequent.
         return _patch if verb == "patch" and path.subresource == "status" and served.status else _subresource
     if verb is None or verb not in served.verbs:
-        raise method_not_allowed()
+        raise method_not_allowed(request.method, request.path)
     if verb == "create" and access_reviews.is_review(served):
         return _review if call.state.shared is None else _review_current
-    if (reader := state.read_handlers.get((served.group, served.plural))) is not None and request.method == "GET":
-        return lambda call: reader(call.state, call.served, call.path, call.request)
     return _VERBS[verb]
 
 
@@ -163,7 +161,7 @@ def _has_wrong_scope(call: Call, verb: str | None) -> bool:
         return False
     if path.name is not None or served.custom:
         return True
-    raise method_not_allowed()
+    raise method_not_allowed(call.request.method, call.request.path)
 
 
 def _wrong_scope(_call: Call) -> HandlerResult:
@@ -225,7 +223,7 @@ async def _create(call: Call) -> Response:
     chosen = negotiate(request.headers.find("accept"), "object")
     body = read_object(request, custom=served.custom)
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
-    if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
+    if state.admission is not None or state.rbac is not None:
         options = _with_admission(call, options)
     if served.rules.record_user is not None:
         options = replace(options, user=_user(call))
@@ -236,8 +234,6 @@ async def _create(call: Call) -> Response:
 def _with_admission(call: Call, options: WriteOptions) -> WriteOptions:
     """Returns the options with the admission chain, if it handles this write, and the authorizer of the user."""
     chain, rbac = call.state.admission, call.state.rbac
-    if call.served.prefix in call.state.write_checks:
-        options = replace(options, annotations=_audit_annotations(call))
     if rbac is not None:
         options = _with_authorizer(call, rbac, options)
     if chain is None or not chain.handles(call.served, options.subresource, call.state.catalog):
@@ -310,7 +306,7 @@ async def _update(call: Call) -> Response:
     part, name = path.subresource, path.name or ""
     body = read_object(request, custom=served.custom and part != "scale")
     options = write_options(request, "UpdateOptions", subresource=part, duplicates=body.duplicates)
-    if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
+    if state.admission is not None or state.rbac is not None:
         options = _with_admission(call, options)
     if part == "scale":
         written = await scale.update_scale(state, served, path.namespace, name, body.tree, options=options)
@@ -325,7 +321,7 @@ async def _patch(call: Call) -> Response:
     state, served, path, request = call.state, call.served, call.path, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     options = write_options(request, "PatchOptions", subresource=path.subresource)
-    if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
+    if state.admission is not None or state.rbac is not None:
         options = _with_admission(call, options)
     if served.rules.record_user is not None:
         options = replace(options, user=_user(call))
@@ -360,17 +356,8 @@ async def _delete_collection(call: Call) -> Response:
     options = _delete_options_of(call)
     selection = parse_selectors(served, request.parameters)
     trees = await delete.delete_collection(call.state, served, call.namespace, selection, options, limit=query.limit)
-    metadata = {"resourceVersion": str(call.state.storage.revision)}
-    items = [_list_item(call, chosen, tree) for tree in trees]
-    tree = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": metadata, "items": items}
-    response = render_tree(call.state, served, request, chosen=chosen, tree=tree)
+    response = render_deleted(call.state, served, request, chosen=chosen, trees=trees)
     return response if options.admission is None else _with_warnings(response, options.admission.warnings)
-
-
-def _list_item(call: Call, chosen: ResponseFormat, tree: Tree) -> Tree:
-    if chosen.kind is not None or call.served.custom:
-        return tree
-    return {name: value for name, value in tree.items() if name not in ("kind", "apiVersion")}
 
 
 def _subresource(call: Call) -> HandlerResult:
@@ -385,11 +372,11 @@ def _subresource(call: Call) -> HandlerResult:
         response: HandlerResult = served.logs(call.state, served, call.namespace, call.name, call.request)
         return response
     if part in ("binding", "eviction", "token"):
-        raise method_not_allowed()
+        raise method_not_allowed(method, call.request.path)
     if method == "GET":
         return _get_scale(call) if part == "scale" else _get(call)
     if part == "log" or method not in ("PUT", "PATCH") or (part == "finalize" and method == "PATCH"):
-        raise method_not_allowed()
+        raise method_not_allowed(method, call.request.path)
     return _VERBS["update" if method == "PUT" else "patch"](call)
 
 

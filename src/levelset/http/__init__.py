@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from levelset.http.deferred_response import Deferred
     from levelset.http.limits import Limits
-    from levelset.http.messages import Handler, HeadCheck, Headers, Peer, Push, Request, Response, Sink, Tunnel
+    from levelset.http.messages import Handler, HeadCheck, Headers, Peer, Pieces, Push, Request, Response, Sink, Tunnel
     from levelset.http.outbound_client import Destination, OutboundClient, PostResponse
     from levelset.http.private_files import write_private
     from levelset.http.response_writer import Failure, to_status
@@ -41,6 +41,7 @@ __all__ = [
     "Limits",
     "OutboundClient",
     "Peer",
+    "Pieces",
     "PostResponse",
     "Push",
     "Request",
@@ -73,7 +74,7 @@ __getattr__, __dir__ = late_exports(
         ),
         "levelset.http.deferred_response": "Deferred",
         "levelset.http.limits": "Limits",
-        "levelset.http.messages": "Handler HeadCheck Headers Peer Push Request Response Sink Tunnel",
+        "levelset.http.messages": "Handler HeadCheck Headers Peer Pieces Push Request Response Sink Tunnel",
         "levelset.http.outbound_client": "Destination OutboundClient PostResponse",
         "levelset.http.private_files": "write_private",
         "levelset.http.response_writer": "Failure to_status",

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, cast
 from levelset.http.body_budget import BodyBudget
 from levelset.http.deferred_response import Deferred
 from levelset.http.limits import Limits
-from levelset.http.messages import Handler, HeadCheck, Peer, Push, Request, Response, Tunnel
+from levelset.http.messages import Handler, HeadCheck, Peer, Pieces, Push, Request, Response, Tunnel
 from levelset.http.parser import HeaderCache, ParsedRequest, Phase, RequestParser
 from levelset.http.response_writer import CONTINUE, Failure, HeadWriter, encode_head, has_no_body, to_status
 from levelset.http.streaming import Flusher, StreamSink, write_stream
@@ -54,7 +54,7 @@ class WriteBuffer:
     So large data is passed on in pieces, and the next piece only when the one before is sent.
     """
 
-    __slots__ = ("_is_closing", "_is_paused", "_on_drained", "_rest", "_transport", "is_full")
+    __slots__ = ("_is_closing", "_is_paused", "_on_drained", "_rest", "_resumed", "_transport", "is_full")
 
     def __init__(self, transport: asyncio.Transport, on_drained: Callable[[], None]) -> None:
         self._transport = transport
@@ -62,6 +62,7 @@ class WriteBuffer:
         self._rest: deque[memoryview] = deque()
         self._is_paused = False
         self._is_closing = False
+        self._resumed = 0
         self.is_full = False
 
     def open(self) -> None:
@@ -73,6 +74,11 @@ class WriteBuffer:
     def size(self) -> int:
         """The number of bytes that are not sent yet; asyncio's TLS does not count those that it has encrypted."""
         return sum(map(len, self._rest)) + self._transport.get_write_buffer_size()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Becomes greater whenever the client reads: how often all was sent, and by how much less waits since then."""
+        return self._resumed, -self.size
 
     @property
     def is_sent(self) -> bool:
@@ -108,6 +114,7 @@ class WriteBuffer:
     def resume(self) -> None:
         """The transport reports that everything is sent."""
         self._is_paused = False
+        self._resumed += 1
         self._pump()
         if not self.is_full:
             self._on_drained()
@@ -325,7 +332,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_reading = True
         self._is_lingering = False
         self._is_tunnel = False
-        self._stalled_at = 0
+        self._stalled_at: tuple[int, int] | None = None
         self.deadline = math.inf
 
     # --- what the transport calls ---------------------------------------------------------------------------------
@@ -417,10 +424,13 @@ class Connection(asyncio.BufferedProtocol):
         """The deadline has passed."""
         limits, output = self._context.limits, self._output
         if output.is_full:
-            size, before = output.size, self._stalled_at
-            self._stalled_at = size
-            if 0 < before <= size:
+            progress, before = output.progress, self._stalled_at
+            self._stalled_at = progress
+            if before is not None and progress <= before:
                 output.abort()
+            self.deadline = self._context.now + limits.stall_within
+        elif self._sink is not None:  # the next piece of a body is being made
+            self._stalled_at = None
             self.deadline = self._context.now + limits.stall_within
         elif self._is_lingering and output.is_sent:
             output.abort()
@@ -558,7 +568,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._current = self._phase = None
                     if parsed.charge is not None:
                         parsed.charge.release()
-                    self._stalled_at = 0
+                    self._stalled_at = None
                     return
                 self._send(parsed, request, response, body)
             else:
@@ -595,7 +605,8 @@ class Connection(asyncio.BufferedProtocol):
             self._output.write(head)
             self._finish()
             return
-        self.deadline = math.inf
+        is_finite = isinstance(body, Pieces)
+        self.deadline = self._context.now + self._context.limits.stall_within if is_finite else math.inf
         self._output.write(head)
         sink = StreamSink(self._context.flusher, self._output, self._stream_ended, chunked=not parsed.is_old)
         self._sink = sink
@@ -641,7 +652,7 @@ class Connection(asyncio.BufferedProtocol):
         self._phase = None
         if not self._keep_alive:
             self._close()
-        self._stalled_at = 0
+        self._stalled_at = None
 
     def _close(self) -> None:
         """Closes after all that was written; what the client still sends is discarded."""

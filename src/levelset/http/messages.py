@@ -5,14 +5,35 @@ the server needs no task for the request. A handler whose response comes later, 
 a `Deferred`.
 """
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from typing import Protocol, cast
 from urllib.parse import unquote, unquote_plus
 
 import msgspec
 from msgspec.structs import force_setattr
 
-__all__ = ["Handler", "HeadCheck", "Headers", "Peer", "Push", "Request", "Response", "Sink", "Tunnel", "parse_query"]
+__all__ = [
+    "Handler",
+    "HeadCheck",
+    "Headers",
+    "Peer",
+    "Pieces",
+    "Push",
+    "Request",
+    "Response",
+    "Sink",
+    "Tunnel",
+    "parse_query",
+]
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -191,6 +212,22 @@ class Tunnel(Sink, Protocol):
 
 Push = Callable[[Sink], None]
 """A pushed body: called with the sink once the head of the response was sent."""
+
+
+class Pieces:
+    """A body that is made piece by piece while it is sent, and ends by itself, as a list does.
+
+    As with a body of bytes, a client that reads nothing of it for `Limits.stall_within` loses the connection: it would
+    keep what the rest is made of. Other iterables, such as a log that is followed, wait for the client.
+    """
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[], AsyncGenerator[bytes, None]]) -> None:
+        self._make = make
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._make()
 
 
 class Response(msgspec.Struct, frozen=True, eq=False):

@@ -7,7 +7,7 @@ flush, which is nearly all of them, share the framed bytes. `iterate` and `read_
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Protocol
 
@@ -201,8 +201,9 @@ async def write_stream(body: AsyncIterable[bytes], sink: StreamSink) -> None:
     cancellation (the server stops) the body ends regularly with what was written.
     """
     written = 0
+    chunks: AsyncIterator[bytes] = aiter(body)
     try:
-        async for chunk in body:
+        async for chunk in chunks:
             sink.write(chunk)
             written += len(chunk)
             if written >= _MAX_UNDRAINED or sink.is_backed_up:
@@ -216,7 +217,7 @@ async def write_stream(body: AsyncIterable[bytes], sink: StreamSink) -> None:
     finally:
         sink.close()
         # Otherwise an unfinished async generator would be closed much later, by the garbage collector.
-        if (aclose := getattr(body, "aclose", None)) is not None:
+        if (aclose := getattr(chunks, "aclose", None)) is not None:
             await aclose()
 
 
@@ -233,15 +234,16 @@ async def iterate(body: bytes | AsyncIterable[bytes] | Push) -> AsyncGenerator[b
         if body:
             yield body
     elif callable(body):
-        async with aclosing(_take(body)) as chunks:
-            async for chunk in chunks:
+        async with aclosing(_take(body)) as taken:
+            async for chunk in taken:
                 yield chunk
     else:
+        chunks: AsyncIterator[bytes] = aiter(body)
         try:
-            async for chunk in body:
+            async for chunk in chunks:
                 yield chunk
         finally:
-            if (aclose := getattr(body, "aclose", None)) is not None:
+            if (aclose := getattr(chunks, "aclose", None)) is not None:
                 await aclose()
 
 

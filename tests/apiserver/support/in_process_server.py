@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from levelset.apiserver.package_data import load_package_data
 from levelset.apiserver.server import ApiServer
-from levelset.http import Headers, Request, Response, iterate
+from levelset.http import Headers, Request, Response, iterate, read_all
 from levelset.storage import MemoryStorage, Storage
 
 __all__ = ["CONFIGMAPS", "InProcessServer", "configmap", "open_server", "widgets"]
@@ -56,8 +56,7 @@ class InProcessServer:
 
     async def request(self, method: str, path: str, body: Any = None, **more: Any) -> tuple[int, Any]:
         response = await self.send(method, path, body, **more)
-        assert isinstance(response.body, bytes)
-        return response.status, json.loads(response.body)
+        return response.status, json.loads(await read_all(response))
 
     async def create(self, path: str, body: Any) -> Any:
         status, tree = await self.request("POST", path, body)

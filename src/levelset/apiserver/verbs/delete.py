@@ -14,7 +14,7 @@ from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs import commit, write_admission
 from levelset.apiserver.verbs.commit import can_be_removed
-from levelset.apiserver.verbs.get_and_list import get_item, read_large
+from levelset.apiserver.verbs.get_and_list import get_item, read_large, select
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import DeleteOptions
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
@@ -100,7 +100,10 @@ async def delete_collection(
     page = state.reader.list_nowait(served.prefix_in(namespace))
     if served.converts_by_webhook:
         await conversion_webhook.convert_items(served, page.items)
-    chosen = [item for item in page.items if selection is None or selection.matches(served, item)]
+    if selection is None or served.converts_by_webhook:  # what it has converted must be read before anything else runs
+        chosen = [item for item in page.items if selection is None or selection.matches(served, item)]
+    else:
+        chosen = await select(served, page.items, selection)
     deleted: list[Tree] = []
     for number, item in enumerate(chosen if not limit else chosen[:limit], start=1):
         if number % _TOGETHER == 0:

@@ -7,7 +7,7 @@ not reached yet, and the conversion of objects by a webhook (`read_item`, `read_
 import asyncio
 import base64
 import binascii
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from functools import partial
 from posixpath import normpath
 from typing import Final
@@ -35,6 +35,7 @@ __all__ = [
     "read_item",
     "read_large",
     "read_list",
+    "select",
     "wait_revision",
 ]
 
@@ -43,7 +44,8 @@ Parameters = Mapping[str, tuple[str, ...]]
 _MIN_SELECTED_READ: Final = 500
 """The minimum number of items to read per page with a selector, which may leave out most of them."""
 _EXAMINED_AT_ONCE: Final = 1_000
-"""How many objects a selector is compared with before others may run."""
+_EXAMINED_BYTES: Final = 512 * 1024
+"""How many objects, and bytes of them, a selector is compared with before others may run."""
 _MAX_REVISION: Final = 2**63 - 1
 _REVISION_WAIT_SECONDS: Final = 3.0
 """The maximum wait, in seconds, for a revision that this server has not reached yet."""
@@ -226,12 +228,11 @@ def _list_steps(
         return ListResult(list(page.items), page.revision, token, page.remaining if page.more else None)
     size = None if limit is None else max(limit, _MIN_SELECTED_READ)
     found: list[Item] = []
-    examined = 0
+    pace = _Pace()
     while True:
         page = reader.list_nowait(prefix, limit=size, after=after, revision=revision)
         for position, item in enumerate(page.items, 1):
-            examined += 1
-            if examined % _EXAMINED_AT_ONCE == 0:
+            if pace.is_due(item):
                 yield
             if selection.matches(served, item):
                 found.append(item)
@@ -240,6 +241,36 @@ def _list_steps(
         if not page.more:
             return ListResult(found, page.revision)
         after, revision = page.items[-1].key, page.revision
+
+
+async def select(served: ServedResource, items: Iterable[Item], selection: Selectors) -> list[Item]:
+    """The items that are selected; others may run meanwhile."""
+    found: list[Item] = []
+    pace = _Pace()
+    for item in items:
+        if pace.is_due(item):
+            await asyncio.sleep(0)
+        if selection.matches(served, item):
+            found.append(item)
+    return found
+
+
+class _Pace:
+    """Says after how many objects others may run."""
+
+    __slots__ = ("_bytes", "_objects")
+
+    def __init__(self) -> None:
+        self._objects = self._bytes = 0
+
+    def is_due(self, item: Item) -> bool:
+        """Whether others may run before this object is examined."""
+        self._objects += 1
+        self._bytes += len(item.value)
+        if self._objects < _EXAMINED_AT_ONCE and self._bytes < _EXAMINED_BYTES:
+            return False
+        self._objects = self._bytes = 0
+        return True
 
 
 def _narrowest_prefix(served: ServedResource, namespace: str | None, selection: Selectors | None) -> str:

@@ -4,19 +4,32 @@ Plain JSON is sent as the stored bytes; every other format is rendered from the 
 in its Accept header (`application/json;as=Table;g=meta.k8s.io;v=v1`), which `wire/negotiation.py` parses.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from levelset.apiserver.printers import table
 from levelset.apiserver.registry import storage_codec
+from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs.get_and_list import ListResult
+from levelset.apiserver.verbs.list_body import (
+    MANY_RENDERED,
+    BodyForm,
+    Entries,
+    decoded_list_body,
+    encode,
+    is_large_list,
+    list_body,
+    object_body,
+    rendered_list_body,
+)
 from levelset.apiserver.wire.negotiation import PLAIN_JSON, YAML, ResponseFormat
+from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.errors import BadRequest
 from levelset.http import Request, Response
 from levelset.objects import encode_tree
@@ -24,13 +37,12 @@ from levelset.storage import Item
 
 __all__ = [
     "JSON_HEADERS",
-    "LARGE_LIST",
     "METADATA",
     "METADATA_LIST",
     "TABLE",
-    "ListBody",
     "Representation",
     "render",
+    "render_deleted",
     "render_item",
     "render_listing",
     "render_table",
@@ -45,9 +57,6 @@ METADATA = "PartialObjectMetadata"
 METADATA_LIST = "PartialObjectMetadataList"
 _INCLUDES = ("Metadata", "None", "Object")
 JSON_HEADERS: Final = (("Content-Type", "application/json"),)
-LARGE_LIST: Final = 10_000
-"""A list of more objects is made while it is sent."""
-_SLICE: Final = 1_000
 _BROWSERS: Final = ("curl/", "Wget/", "Mozilla/5.0")
 
 
@@ -89,52 +98,82 @@ def render_item(
     """Renders a stored object."""
     if chosen is PLAIN_JSON or chosen.is_plain:
         body = storage_codec.served_bytes(served, item)
-        # Inlined `_json` for the usual case: no `pretty` parameter, and not a browser.
+        # Inlined `_is_pretty` for the usual case: no `pretty` parameter, and not a browser.
         agent = request.headers.find("user-agent")
         if "pretty" not in request.query and (agent is None or not agent.startswith(_BROWSERS)):
             return Response(status, JSON_HEADERS, body + b"\n")
-        return _json(request, body, status)
-    return render_tree(
-        state, served, request, chosen=chosen, tree=storage_codec.served_tree(served, item), status=status
-    )
+        return Response(
+            status, JSON_HEADERS, (msgspec.json.format(body, indent=2) if _is_pretty(request) else body) + b"\n"
+        )
+    return render_tree(state, served, request, chosen=chosen, tree=served_tree(served, item), status=status)
 
 
 def render_listing(
     state: ServerState, served: ServedResource, request: Request, *, chosen: ResponseFormat, listing: ListResult
 ) -> Response:
-    """Renders a page of a list."""
-    metadata = _list_metadata(served, listing)
-    if chosen.is_plain and len(listing.items) > LARGE_LIST and not _is_pretty(request):
-        return Response(200, JSON_HEADERS, ListBody(served, listing.items, metadata))
-    if chosen.is_plain:
-        items = storage_codec.list_item_bytes(served, listing.items)
-        return _json(request, storage_codec.list_document(served, items, metadata=metadata), 200)
-    trees = [storage_codec.served_tree(served, item) for item in listing.items]
-    if chosen.kind is None and not served.custom:
-        for tree in trees:
-            del tree["kind"], tree["apiVersion"]
-    tree = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": metadata, "items": trees}
-    return render_tree(state, served, request, chosen=chosen, tree=tree)
+    """Renders a page of a list; the body of a large one is made while it is sent."""
+    items, metadata = listing.items, _list_metadata(served, listing)
+    if chosen.is_plain and not _is_pretty(request):
+        if is_large_list(items, is_rendered=False):
+            return Response(200, JSON_HEADERS, list_body(served, items, metadata))
+        encoded = storage_codec.list_item_bytes(served, items)
+        return Response(200, JSON_HEADERS, storage_codec.list_document(served, encoded, metadata=metadata) + b"\n")
+    entries, form = _entries(state, served, request, chosen, metadata), _form(request, chosen)
+    if is_large_list(items, is_rendered=True):
+        body = rendered_list_body(state.expensive_work, served, items, entries, form=form)
+        return Response(200, _headers(chosen), body)
+    tree = {**entries.envelope, entries.member: [entries.make(item) for item in items]}
+    return Response(200, _headers(chosen), encode(tree, form))
 
 
-class ListBody:
-    """The body of a large list, made slice by slice while it is sent: the whole would hold the event loop."""
+def render_deleted(
+    state: ServerState, served: ServedResource, request: Request, *, chosen: ResponseFormat, trees: list[Tree]
+) -> Response:
+    """Renders the objects of a collection that was deleted, as `render_listing` does."""
+    metadata = {"resourceVersion": str(state.storage.revision)}
+    entries, form = _entries(state, served, request, chosen, metadata, is_decoded=True), _form(request, chosen)
+    if len(trees) > MANY_RENDERED:
+        return Response(200, _headers(chosen), decoded_list_body(state.expensive_work, trees, entries, form=form))
+    tree = {**entries.envelope, entries.member: [entries.make(one) for one in trees]}
+    return Response(200, _headers(chosen), encode(tree, form))
 
-    def __init__(self, served: ServedResource, items: Sequence[Item], metadata: Tree) -> None:
-        self._served = served
-        self._items = items
-        self._metadata = metadata
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces; others run between them."""
-        empty = storage_codec.list_document(self._served, [], metadata=self._metadata)
-        separator = empty[:-2]  # up to the bracket that begins the items
-        for start in range(0, len(self._items), _SLICE):
-            pieces = storage_codec.list_item_bytes(self._served, self._items[start : start + _SLICE])
-            yield separator + b",".join(pieces)
-            separator = b","
-            await asyncio.sleep(0)
-        yield b"]}\n"
+def _entries(
+    state: ServerState,
+    served: ServedResource,
+    request: Request,
+    chosen: ResponseFormat,
+    metadata: Tree,
+    *,
+    is_decoded: bool = False,
+) -> Entries:
+    """How the entries of a list are rendered, from stored or from decoded objects."""
+    tree_of: Callable[[Any], Tree] = partial(served_tree, served)
+    if is_decoded:
+        tree_of = dict
+    if chosen.kind is None:
+        envelope = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": metadata}
+        if chosen.media == YAML or is_decoded:
+            return Entries(envelope, "items", lambda item: _plain_entry(served, tree_of(item)))
+        return Entries(envelope, "items", partial(_raw_entry, served))
+    form = representation_of(chosen.kind, chosen.version, include=request.parameter("includeObject"))
+    if form.kind != TABLE:
+        envelope = {"kind": METADATA_LIST, "apiVersion": form.api_version, "metadata": metadata}
+        return Entries(envelope, "items", lambda item: to_metadata(tree_of(item), form.api_version))
+    now = state.now()
+    envelope = render_table(served, form, {"metadata": metadata, "items": []}, now=now)
+    del envelope["rows"]
+    return Entries(envelope, "rows", lambda item: _row(served, form, tree_of(item), now))
+
+
+def _plain_entry(served: ServedResource, tree: Tree) -> Tree:
+    if not served.custom:
+        del tree["kind"], tree["apiVersion"]
+    return tree
+
+
+def _raw_entry(served: ServedResource, item: Item) -> msgspec.Raw:
+    return msgspec.Raw(storage_codec.list_item_bytes(served, [item])[0])
 
 
 def render_tree(
@@ -148,13 +187,14 @@ def render_tree(
 ) -> Response:
     """Renders a decoded object or list; a Status is always rendered as itself."""
     if chosen.kind is not None and tree.get("kind") != "Status":
-        form = representation_of(chosen.kind, chosen.version, include=request.parameter("includeObject"))
-        tree = render(served, form, tree, now=state.now())
-    if chosen.media != YAML:
-        return _json(request, encode_tree(tree), status)
-    from levelset.objects.yaml_codec import write_yaml  # noqa: PLC0415 - only YAML responses pay for the import
-
-    return Response(status, (("Content-Type", YAML),), write_yaml([tree]).encode())
+        kind = representation_of(chosen.kind, chosen.version, include=request.parameter("includeObject"))
+        tree = render(served, kind, tree, now=state.now())
+    plain, form = encode_tree(tree), _form(request, chosen)
+    if form == "json":
+        return Response(status, JSON_HEADERS, plain + b"\n")
+    if len(plain) > LARGE_OBJECT:
+        return Response(status, _headers(chosen), object_body(state.expensive_work, tree, form=form))
+    return Response(status, _headers(chosen), encode(tree, form))
 
 
 def render(served: ServedResource, form: Representation, tree: Object, *, now: datetime) -> Object:
@@ -187,13 +227,17 @@ def render_table(
         "apiVersion": form.api_version,
         "metadata": metadata,
         "columnDefinitions": table.definitions(served, kind) if with_header else None,
-        "rows": [{"cells": table.cells(served, one, now), "object": _row_object(served, form, one)} for one in items],
+        "rows": [_row(served, form, one, now) for one in items],
     }
 
 
 def to_metadata(tree: Object, api_version: str = "meta.k8s.io/v1") -> Object:
     """Returns the PartialObjectMetadata of an object."""
     return {"kind": METADATA, "apiVersion": api_version, "metadata": tree.get("metadata", {})}
+
+
+def _row(served: ServedResource, form: Representation, tree: Object, now: datetime) -> Object:
+    return {"cells": table.cells(served, tree, now), "object": _row_object(served, form, tree)}
 
 
 def _row_object(served: ServedResource, form: Representation, tree: Object) -> Any:
@@ -205,10 +249,15 @@ def _row_object(served: ServedResource, form: Representation, tree: Object) -> A
     return to_metadata(tree, form.api_version)
 
 
-def _json(request: Request, body: bytes, status: int) -> Response:
-    if _is_pretty(request):
-        body = msgspec.json.format(body, indent=2)
-    return Response(status, JSON_HEADERS, body + b"\n")
+def _form(request: Request, chosen: ResponseFormat) -> BodyForm:
+    """How the body is written."""
+    if chosen.media == YAML:
+        return "yaml"
+    return "pretty" if _is_pretty(request) else "json"
+
+
+def _headers(chosen: ResponseFormat) -> tuple[tuple[str, str], ...]:
+    return (("Content-Type", YAML),) if chosen.media == YAML else JSON_HEADERS
 
 
 def _is_pretty(request: Request) -> bool:
