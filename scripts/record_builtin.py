@@ -8,6 +8,7 @@ With `--server URL --token TOKEN` a running server is used.
 """
 
 import argparse
+import http.client
 import json
 import sys
 from collections.abc import Iterable
@@ -59,7 +60,10 @@ def _answers(base: recorded_objects.Base, server: Server) -> dict[str, Any]:
     try:
         request = next(exchange)
         while True:
-            reply = server.request(*request)
+            try:
+                reply = server.request(*request)
+            except http.client.RemoteDisconnected as error:
+                raise RuntimeError(f"{base.name}: the server closed the connection for {request}") from error
             request = exchange.send((reply.code, reply.body))
     except StopIteration as end:
         found: dict[str, Any] = end.value

@@ -7,6 +7,7 @@ file of cases maps names to bases:
       path: /apis/apps/v1/namespaces/builtin/deployments
       object: {metadata: {name: web}, spec: {...}}
       sweep: true          # each value of the object once absent, empty, too long, wrong
+      unswept: [spec.x]    # but not these
       create:              # the object with these changes, created
       - {spec.replicas: -1}
       update:              # the created object with these changes, replaced
@@ -107,7 +108,8 @@ def _base(name: str, raw: Any) -> Base:
             cases[case.name] = case
     if given.get("sweep"):
         for case in _sweep(tree):
-            cases.setdefault(case.name, case)
+            if case.changes.keys().isdisjoint(given.get("unswept") or ()):
+                cases.setdefault(case.name, case)
     for request in given.get("requests") or ():
         cases[request] = Case(request, "request")
     path = given.get("path") or origin.get("path", "")

@@ -362,10 +362,10 @@ def _check_finalizers(finalizers: list[str]) -> list[Cause]:
 
 
 def _check_qualified_finalizers(finalizers: list[str]) -> list[Cause]:
-    problem = "name is neither a standard finalizer name nor is it fully qualified (such as 'example.com/name')"
+    problem = "name is neither a standard finalizer name nor is it fully qualified"
     return [
-        field_errors.invalid("metadata.finalizers", one, problem)
-        for one in finalizers
+        field_errors.invalid(f"metadata.finalizers[{index}]", one, problem)
+        for index, one in enumerate(finalizers)
         if "/" not in one and one not in STANDARD_FINALIZERS
     ]
 
@@ -376,13 +376,20 @@ def _check_owners(owners: list[Tree]) -> list[Cause]:
         if not all(map(owner.get, _REQUIRED_OWNER_FIELDS)):
             for word in [word for word in _REQUIRED_OWNER_FIELDS if not owner.get(word)]:
                 field = f"metadata.ownerReferences.{word}"
-                causes.append(field_errors.invalid(field, owner.get(word, ""), f"{word} must not be empty"))
+                problem = "version must not be empty" if word == "apiVersion" else "must not be empty"
+                causes.append(field_errors.invalid(field, owner.get(word, ""), problem))
+        elif owner["apiVersion"].count("/") > 1:  # it has no version, as Go parses it
+            field = "metadata.ownerReferences.apiVersion"
+            causes.append(field_errors.invalid(field, owner["apiVersion"], "version must not be empty"))
         if owner.get("kind") == "Event" and owner.get("apiVersion") == "v1":
-            problem = "v1, Kind=Event is disallowed from being an owner"
+            problem = "/v1, Kind=Event is disallowed from being an owner"
             causes.append(field_errors.invalid("metadata.ownerReferences", cast("Any", owner), problem))
-    if len(owners) > 1 and len([owner for owner in owners if owner.get("controller") is True]) > 1:
-        problem = "only one reference can have controller set to true"
-        causes.append(field_errors.invalid("metadata.ownerReferences", cast("Any", owners), problem))
+    if len(owners) > 1:
+        controllers = [f"{one.get('kind')}/{one.get('name')}" for one in owners if one.get("controller") is True]
+        for other in controllers[1:]:
+            problem = 'Only one reference can have Controller set to true. Found "true" in references for'
+            problem = f"{problem} {controllers[0]} and {other}"
+            causes.append(field_errors.invalid("metadata.ownerReferences", cast("Any", owners), problem))
     return causes
 
 

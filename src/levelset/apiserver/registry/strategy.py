@@ -255,7 +255,7 @@ def _prepare_update(
     _apply_rules(state, served, new, old, options.subresource)
     if not _FIELDS_WITH_WARNINGS.isdisjoint(metadata):
         _warn(served, metadata, before, options)
-    if served.rules.generation and _content_differs(served, old, new):
+    if served.rules.generation and served.rules.increments and _content_differs(served, old, new):
         metadata["generation"] = before.get("generation", 0) + 1
     if options.admission is None:
         is_status = options.subresource in ("status", "approval")

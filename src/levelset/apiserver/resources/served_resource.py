@@ -56,6 +56,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     """
 
     generation: bool = True
+    # Whether updates increment the generation.
+    increments: bool = True
     unconditional_update: bool = False
     create_on_update: bool = False
     name_check: Callable[[str], list[str]] = check_dns1123_subdomain

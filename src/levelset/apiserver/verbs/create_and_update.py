@@ -387,9 +387,8 @@ def _check_preconditions(served: ServedResource, name: str, tree: Tree, old: Tre
         raise status_errors.stale(served, name)
     found = old["metadata"].get("uid")
     if uid and uid != found:
-        raise status_errors.conflict(
-            served, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-        )
+        problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+        raise status_errors.failed_precondition(served, tree["metadata"].get("namespace"), name, problem)
 
 
 def _metadata_text(tree: Tree, name: str) -> str:

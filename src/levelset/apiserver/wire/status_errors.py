@@ -36,6 +36,7 @@ __all__ = [
     "conflict",
     "damaged_object",
     "details_of",
+    "failed_precondition",
     "forbidden",
     "invalid",
     "invalid_options",
@@ -242,6 +243,14 @@ def conflict(served: ServedResource, name: str, problem: str) -> Conflict:
     """409: the request conflicts with the current state of the object."""
     text = f'Operation cannot be fulfilled on {served.qualified} "{name}": {problem}'
     return Conflict(text, details=details_of(served, name))
+
+
+def failed_precondition(served: ServedResource, namespace: str | None, name: str, problem: str) -> Conflict:
+    """409: the object is not the one that the client means; with the words of upstream's storage."""
+    group = f"{served.group}/" if served.group else ""
+    key = f"/{group}{served.plural}/{namespace}/{name}" if namespace else f"/{group}{served.plural}/{name}"
+    where = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg:"
+    return conflict(served, name, f"{where} {problem}")
 
 
 def stale(served: ServedResource, name: str) -> Conflict:

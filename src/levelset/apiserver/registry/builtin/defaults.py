@@ -67,6 +67,8 @@ def _set_storage_class_defaults(tree: Object) -> None:
 def _set_priority_class_defaults(tree: Object) -> None:
     tree.setdefault("preemptionPolicy", "PreemptLowerPriority")
     tree.setdefault("value", 0)
+    if tree.get("globalDefault") is False:
+        del tree["globalDefault"]
 
 
 def _set_network_policy_defaults(tree: Object) -> None:
@@ -79,12 +81,13 @@ def _set_network_policy_defaults(tree: Object) -> None:
 
 
 def _set_autoscaler_defaults(tree: Object) -> None:
-    # Only for v2: v1 has no metrics, and no CPU target means the same 80 % there.
     spec = tree.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
     if tree.get("apiVersion") == "autoscaling/v2" and not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    elif tree.get("apiVersion") == "autoscaling/v1":
+        spec.setdefault("targetCPUUtilizationPercentage", 80)
     for metric in list_member(spec, "metrics"):
         for name in metric:
             target = map_member(map_member(metric, name), "target")
@@ -194,6 +197,9 @@ def _set_flow_schema_defaults(tree: Object) -> None:
 def _set_endpoint_slice_defaults(tree: Object) -> None:
     for endpoint in list_member(tree, "endpoints"):
         endpoint.setdefault("conditions", {})
+        endpoint.pop("deprecatedTopology", None)
+        for zone in list_member(endpoint.get("hints"), "forZones"):
+            zone.setdefault("name", "")
     for port in list_member(tree, "ports"):
         port.setdefault("name", "")
         port.setdefault("protocol", "TCP")

@@ -196,13 +196,13 @@ def set_service_defaults(tree: Object) -> None:
         client = spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {})
         client.setdefault("timeoutSeconds", 10800)
     for port in list_member(spec, "ports"):
-        port.setdefault("protocol", "TCP")
+        port["protocol"] = port.get("protocol") or "TCP"
         if port.get("targetPort") in (None, "", 0):
-            port["targetPort"] = port.get("port")
+            port["targetPort"] = port.get("port") or 0
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if spec["type"] in ("NodePort", "LoadBalancer") or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
-        spec.setdefault("externalTrafficPolicy", "Cluster")
+        spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
 

@@ -156,6 +156,7 @@ def kind_rules(group: str, kind: str) -> "KindRules":
 def _rules(key: tuple[str, str]) -> Rules:
     return Rules(
         generation=key in GENERATION,
+        increments=key != ("scheduling.k8s.io", "PriorityClass"),
         unconditional_update=key not in REQUIRES_RESOURCE_VERSION,
         create_on_update=key in CREATE_ON_UPDATE,
         name_check=NAME_CHECKS.get(key, check_dns1123_subdomain),
@@ -249,11 +250,24 @@ def _prepare_api_service_create(tree: Object) -> None:
 
 def _prepare_autoscaler_create(tree: Object) -> None:
     is_v2 = tree.get("apiVersion") == "autoscaling/v2"
-    tree["status"] = (
-        {"currentMetrics": None, "desiredReplicas": 0} if is_v2 else {"currentReplicas": 0, "desiredReplicas": 0}
-    )
+    tree["status"] = dict(AUTOSCALER_STATUS[is_v2])
 
 
+def _prepare_autoscaler_update(new: Object, _old: Object) -> None:
+    # Decoding has dropped null.
+    zeros = AUTOSCALER_STATUS[new.get("apiVersion") == "autoscaling/v2"]
+    new["status"] = {**zeros, **map_member(new, "status")}
+
+
+def _prepare_autoscaler_part(new: Object, old: Object, _subresource: str, _now: str) -> None:
+    _prepare_autoscaler_update(new, old)
+
+
+# What is always in the status of an autoscaler of v1 and of v2.
+AUTOSCALER_STATUS: dict[bool, Object] = {
+    False: {"currentReplicas": 0, "desiredReplicas": 0},
+    True: {"currentMetrics": None, "desiredReplicas": 0},
+}
 PREPARE_CREATE: dict[tuple[str, str], Defaulter] = {
     ("", "Namespace"): namespaces.prepare_namespace_create,
     ("", "Node"): nodes.prepare_node_create,
@@ -273,6 +287,7 @@ PREPARE_PART: dict[tuple[str, str], PreparePart] = {
     ("", "PersistentVolumeClaim"): volumes.prepare_claim_part,
     ("", "Pod"): prepare_pod_part,
     ("", "ResourceQuota"): _prepare_quota_status,
+    ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_part,
     CERTIFICATE_REQUEST: certificate_requests.prepare_part,
 }
 # What of the metadata an update of the status leaves as it is; nothing for most kinds.
@@ -288,6 +303,7 @@ PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
     ("", "Namespace"): namespaces.prepare_namespace_update,
     ("", "Node"): nodes.prepare_node_update,
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_update,
+    ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_update,
     CERTIFICATE_REQUEST: certificate_requests.prepare_update,
 }
 

@@ -55,13 +55,17 @@ def set_stateful_set_defaults(tree: Object) -> None:
     """Sets the defaults of a StatefulSet."""
     spec = _with_template(tree)
     spec.setdefault("replicas", 1)
-    spec.setdefault("podManagementPolicy", "OrderedReady")
+    spec["podManagementPolicy"] = spec.get("podManagementPolicy") or "OrderedReady"
     spec.setdefault("revisionHistoryLimit", 10)
-    _set_strategy_defaults(spec, "updateStrategy", {"partition": 0})
-    map_member(spec["updateStrategy"], "rollingUpdate").pop("maxUnavailable", None)  # alpha
+    strategy = map_member(spec, "updateStrategy")
+    if not strategy.get("type") or strategy.get("rollingUpdate") is not None:
+        _set_strategy_defaults(spec, "updateStrategy", {"partition": 0})
+        map_member(spec["updateStrategy"], "rollingUpdate").pop("maxUnavailable", None)  # alpha
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-    retention.setdefault("whenDeleted", "Retain")
-    retention.setdefault("whenScaled", "Retain")
+    for name in ("whenDeleted", "whenScaled"):
+        retention[name] = retention.get(name) or "Retain"
+    if spec.get("ordinals") is not None:
+        spec["ordinals"].setdefault("start", 0)
     for claim in list_member(spec, "volumeClaimTemplates"):
         claim.setdefault("apiVersion", "v1")
         claim.setdefault("kind", "PersistentVolumeClaim")
@@ -88,7 +92,7 @@ def set_job_defaults(tree: Object) -> None:
 def set_cron_job_defaults(tree: Object) -> None:
     """Sets the defaults of a CronJob; the defaults of its Jobs are set when they are created."""
     spec = tree.setdefault("spec", {})
-    spec.setdefault("concurrencyPolicy", "Allow")
+    spec["concurrencyPolicy"] = spec.get("concurrencyPolicy") or "Allow"
     spec.setdefault("suspend", False)
     spec.setdefault("successfulJobsHistoryLimit", 3)
     spec.setdefault("failedJobsHistoryLimit", 1)

@@ -93,9 +93,7 @@ def _check_preconditions(served: ServedResource, given: Object, pod: Object) -> 
         if given.get(word) and given[word] != metadata.get(word):
             known = metadata.get(word)
             text = f"Precondition failed: {what} in precondition: {given[word]}, {what} in object meta: {known}"
-            key = f"/pods/{metadata.get('namespace')}/{metadata['name']}"
-            where = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-            raise status_errors.conflict(served, metadata["name"], where + text)
+            raise status_errors.failed_precondition(served, metadata.get("namespace"), metadata["name"], text)
 
 
 def _conflict(pod: Object) -> str:

@@ -279,7 +279,9 @@ def percent_value(value: Any) -> int:
 
 
 def int_or_percent(value: Any, at: str, out: list[Cause], _context: Any) -> None:
-    """A number that is not negative, or a percentage."""
+    """A number that is not negative, or a percentage; nothing if it is absent."""
+    if value is None:
+        return
     if isinstance(value, str):
         if not is_percent(value):
             rule = "a valid percent string must be a numeric string followed by an ending '%'"

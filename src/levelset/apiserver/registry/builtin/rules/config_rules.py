@@ -9,7 +9,8 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     config_key_problems,
     dns_label,
     is_config_key,
-    one_of,
+    label_key_problems,
+    labels,
     quantity,
 )
 from levelset.apiserver.registry.builtin.rules.pods.pod_containers import (
@@ -19,10 +20,12 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_containers import (
     check_resource_name,
     is_overcommit_allowed,
 )
+from levelset.apiserver.registry.builtin.rules.pods.pod_scheduling import check_tolerations
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
     Required,
     Table,
+    always,
     equal,
     immutable,
     on_create,
@@ -48,7 +51,9 @@ def _limits(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     seen: set[str] = set()
     for index, limit in enumerate(list_member(spec, "limits")):
         where, kind = f"{at}.limits[{index}]", limit.get("type") or ""
-        if "/" not in kind and kind not in LIMIT_TYPES:
+        if problems := label_key_problems(kind):
+            out.extend([field_errors.invalid(f"{where}.type", kind, one) for one in problems])
+        elif "/" not in kind and kind not in LIMIT_TYPES:
             detail = "must be a standard limit type or fully qualified"
             out.append(field_errors.invalid(f"{where}.type", kind, detail))
         if kind in seen:
@@ -164,8 +169,45 @@ def _scopes(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
             out.append(field_errors.invalid(f"{at}.scopes", scopes, "conflicting scopes"))
 
 
+def _scope_selector(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    selector, where = spec.get("scopeSelector"), f"{at}.scopeSelector.matchExpressions"
+    if selector is None:
+        return
+    hard, given = sorted(map_member(spec, "hard")), list_member(selector, "matchExpressions")
+    for one in given:
+        scope, operator = one.get("scopeName") or "", one.get("operator") or ""
+        if scope not in SCOPES:
+            out.append(field_errors.invalid(f"{where}.scopeName", scope, "unsupported scope"))
+        for name in hard:
+            if name in QUOTA_RESOURCES and scope in SCOPES and name not in SCOPES[scope]:
+                out.append(field_errors.invalid(where, selector, "unsupported scope applied to resource"))
+        if scope in EXISTING_SCOPES and operator != "Exists":
+            named = ", ".join(f"ResourceQuotaScope{name}" for name in EXISTING_SCOPES[:4])
+            detail = f"must be 'Exists' when scope is any of {named} or ResourceQuotaScope{EXISTING_SCOPES[4]}"
+            out.append(field_errors.invalid(f"{where}.operator", operator, detail))
+        _scope_values(operator, list_member(one, "values"), where, out)
+    named = {one.get("scopeName") for one in given}
+    for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
+        if named.issuperset(pair):
+            out.append(field_errors.invalid(where, list_member(spec, "scopes"), "conflicting scopes"))
+
+
+def _scope_values(operator: str, values: list[Any], at: str, out: list[Cause]) -> None:
+    if operator in ("In", "NotIn"):
+        if not values:
+            detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            out.append(field_errors.required(f"{at}.values", detail))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            out.append(field_errors.invalid(f"{at}.values", values, detail))
+    else:
+        out.append(field_errors.invalid(f"{at}.operator", operator, "not a valid selector operator"))
+
+
+EXISTING_SCOPES: Final = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
 RESOURCE_QUOTA: Final = KindRules(
-    rules=Table(("spec", Table(("hard", _hard), ("", _scopes))), root=True),
+    rules=Table(("spec", Table(("hard", _hard), ("", _scopes, _scope_selector))), root=True),
     changes=(("spec.scopes", immutable),),
     status=Table(("status", Table(("hard", _hard), ("used", _hard))), root=True),
 )
@@ -192,10 +234,17 @@ def _priority_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
         out.append(field_errors.invalid("preemptionPolicy", new.get("preemptionPolicy"), "field is immutable"))
 
 
+def _preemption(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    if value == "":
+        out.append(field_errors.required(at))
+    elif value is not None and value not in ("PreemptLowerPriority", "Never"):
+        out.append(field_errors.not_supported(at, value, ("PreemptLowerPriority", "Never")))
+
+
 PRIORITY_CLASS: Final = KindRules(
     rules=Table(
         ("", on_create(_priority)),
-        ("preemptionPolicy", one_of("PreemptLowerPriority", "Never")),
+        ("preemptionPolicy", always(_preemption)),
         root=True,
     ),
     changes=(("", _priority_changes),),
@@ -206,8 +255,23 @@ def _overhead(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     check_resource_list(map_member(value, "podFixed"), f"{at}.limits", out)
 
 
+def _tolerations(value: list[Any], at: str, out: list[Cause], context: Any) -> None:
+    check_tolerations(value, at, out, context)
+    seen: set[tuple[Any, ...]] = set()
+    for index, one in enumerate(value):
+        key = tuple(one.get(name) or "" for name in ("key", "operator", "value", "effect"))
+        if key in seen:
+            out.append(field_errors.duplicate(f"{at}[{index}]", one))
+        seen.add(key)
+
+
 RUNTIME_CLASS: Final = KindRules(
-    rules=Table(("handler", Required(), dns_label), ("overhead", _overhead), root=True),
+    rules=Table(
+        ("handler", Required(), dns_label),
+        ("overhead", _overhead),
+        ("scheduling", Table(("nodeSelector", labels), ("tolerations", _tolerations))),
+        root=True,
+    ),
     changes=(("handler", immutable),),
 )
 

@@ -5,6 +5,7 @@ import re
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import (
+    bytes_at_most,
     cidr,
     dns_label,
     dns_subdomain,
@@ -13,6 +14,8 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     is_ip,
     label_key,
     label_selector,
+    label_value,
+    labels,
     one_of,
     port_name_problems,
     port_number,
@@ -23,6 +26,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Required,
     Table,
     always,
+    given,
     immutable,
     on_create,
     required,
@@ -87,7 +91,7 @@ def _service_backend(service: Any, at: str, out: list[Cause]) -> None:
         out.append(field_errors.required(at, "port name or number is required"))
 
 
-RESOURCE: Final = Table(("kind", required), ("name", required))
+RESOURCE: Final = Table(("apiGroup", given(dns_subdomain)), ("kind", required), ("name", required))
 
 
 def _path(value: Any, at: str, out: list[Cause], _context: Any) -> None:
@@ -141,8 +145,8 @@ INGRESS: Final = KindRules(
                     "rules[*]",
                     Table(("host", _host), ("http", Table(("paths", required), ("paths[*]", _path)))),
                 ),
-                ("tls[*]", Table(("hosts[*]", _tls_host), ("secretName", dns_subdomain))),
-                ("ingressClassName", dns_subdomain),
+                ("tls[*]", Table(("hosts[*]", always(_tls_host)), ("secretName", dns_subdomain))),
+                ("ingressClassName", given(dns_subdomain)),
             ),
         ),
         ("", on_create(_class_annotation)),
@@ -154,22 +158,24 @@ INGRESS: Final = KindRules(
 
 def _parameters(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     PARAMETERS(value, at, out, None)
-    scope = value.get("scope")
-    if scope == "Namespace" and not value.get("namespace"):
+    scope, namespace = value.get("scope"), value.get("namespace")
+    if scope == "Namespace" and namespace is None:
         out.append(field_errors.required(f"{at}.namespace", "`parameters.scope` is set to 'Namespace'"))
+    elif scope == "Namespace" and not dns_label.is_valid(namespace):
+        dns_label.report(namespace, f"{at}.namespace", out)
     if scope == "Cluster" and value.get("namespace") is not None:
         out.append(field_errors.forbidden(f"{at}.namespace", "`parameters.scope` is set to 'Cluster'"))
 
 
 PARAMETERS: Final = Table(
-    ("apiGroup", dns_subdomain),
+    ("apiGroup", given(dns_subdomain)),
     ("kind", required),
     ("name", required),
-    ("scope", Required(), one_of("Cluster", "Namespace")),
+    ("scope", given(one_of("Cluster", "Namespace"))),
 )
 INGRESS_CLASS: Final = KindRules(
     rules=Table(
-        ("spec", Table(("controller", Required(), domain_path), ("parameters", _parameters))),
+        ("spec", Table(("controller", Required(), bytes_at_most(250), domain_path), ("parameters", _parameters))),
         root=True,
     ),
     changes=(("spec.controller", immutable),),
@@ -263,9 +269,10 @@ def _address(value: Any, at: str, out: list[Cause], _context: Any) -> None:
         ip_address.report(address, f"{at}.ip", out)
         if not is_ip(address):
             out.append(field_errors.invalid(f"{at}.ip", address, "must be a valid IP address"))
-    name = value.get("hostname")
-    if name and not dns_label.is_valid(name):
-        dns_label.report(name, f"{at}.hostname", out)
+    ADDRESS(value, at, out, None)
+
+
+ADDRESS: Final = Table(("hostname", dns_label), ("nodeName", given(dns_subdomain)))
 
 
 def _subset(value: Any, at: str, out: list[Cause], _context: Any) -> None:
@@ -288,7 +295,7 @@ def _number(value: Any, at: str, out: list[Cause], _context: Any) -> None:
 
 
 ENDPOINT_PORT: Final = Table(
-    ("port", always(_number)), ("protocol", required, one_of("SCTP", "TCP", "UDP")), ("appProtocol", label_key)
+    ("port", always(_number)), ("protocol", required, one_of("SCTP", "TCP", "UDP")), ("appProtocol", given(label_key))
 )
 SUBSET: Final = Table(("addresses[*]", _address), ("notReadyAddresses[*]", _address))
 ENDPOINTS: Final = KindRules(rules=Table(("subsets[*]", _subset), root=True))
@@ -307,10 +314,29 @@ def _slice_endpoints(tree: Any, _at: str, out: list[Cause], _context: Any) -> No
             out.append(field_errors.too_many(f"{where}.addresses", len(addresses), 100))
         for number, address in enumerate(addresses):
             _slice_address(address, f"{where}.addresses[{number}]", out, kind)
-        if endpoint.get("nodeName") and not dns_subdomain.is_valid(endpoint["nodeName"]):
-            dns_subdomain.report(endpoint["nodeName"], f"{where}.nodeName", out)
-        if endpoint.get("hostname") and not dns_label.is_valid(endpoint["hostname"]):
-            dns_label.report(endpoint["hostname"], f"{where}.hostname", out)
+        SLICE_ENDPOINT(endpoint, where, out, None)
+
+
+def _zones(value: list[Any], at: str, out: list[Cause], _context: Any) -> None:
+    if len(value) > 8:
+        out.append(field_errors.too_many(at, len(value), 8))
+        return
+    seen: set[str] = set()
+    for index, zone in enumerate(value):
+        name = zone.get("name") or ""
+        if name in seen:
+            out.append(field_errors.duplicate(f"{at}[{index}]", name))
+        seen.add(name)
+        if not label_value.is_valid(name):
+            label_value.report(name, f"{at}[{index}].name", out)
+
+
+SLICE_ENDPOINT: Final = Table(
+    ("nodeName", given(dns_subdomain)),
+    ("deprecatedTopology", labels),
+    ("hostname", given(dns_label)),
+    ("hints.forZones", _zones),
+)
 
 
 def _slice_address(address: str, at: str, out: list[Cause], kind: Any) -> None:
@@ -341,7 +367,10 @@ def _slice_ports(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
         SLICE_PORT(port, where, out, None)
 
 
-SLICE_PORT: Final = Table(("protocol", required, one_of("SCTP", "TCP", "UDP")), ("appProtocol", label_key))
+SLICE_PORT: Final = Table(
+    ("protocol", given(one_of("SCTP", "TCP", "UDP"))),
+    ("appProtocol", given(label_key)),
+)
 ENDPOINT_SLICE: Final = KindRules(
     rules=Table(
         ("addressType", Required(), one_of("FQDN", "IPv4", "IPv6")),

@@ -3,13 +3,15 @@
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import (
-    at_least,
+    dns_label,
     int_or_percent,
     label_selector,
     one_of,
+    positive,
     quantity,
 )
-from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Required, Table
+from levelset.apiserver.registry.builtin.rules.pods.pod_containers import check_container_resource_name
+from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Required, Table, always, given, zero
 from levelset.apiserver.registry.builtin.rules.workload_rules import counts, not_more_than_100
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
@@ -42,6 +44,11 @@ def _target_group(value: Any, at: str, out: list[Cause], _context: Any) -> None:
         out.append(field_errors.invalid(f"{at}.apiVersion", version, detail))
 
 
+def _scale_target(value: Any, at: str, out: list[Cause], context: Any) -> None:
+    REFERENCE(value or {}, at, out, context)
+    _target_group(value or {}, at, out, context)
+
+
 def _zero_replicas(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     if spec.get("minReplicas") == 0 and not any(
         one.get("type") in ("Object", "External") for one in list_member(spec, "metrics")
@@ -54,18 +61,21 @@ def _replicas(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     if low is not None and low < 1:
         out.append(field_errors.invalid(f"{at}.minReplicas", low, "must be greater than or equal to 1"))
-    if high < 1:
+    if high == 0:
         out.append(field_errors.required(f"{at}.maxReplicas", "must be set and greater than 0"))
+    elif high < 0:
+        out.append(field_errors.invalid(f"{at}.maxReplicas", high, "must be greater than or equal to 1"))
     if low is not None and high < low:
         detail = "must be greater than or equal to `minReplicas`"
         out.append(field_errors.invalid(f"{at}.maxReplicas", high, detail))
 
 
-def _target(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+def _target(given_target: Any, at: str, out: list[Cause], _context: Any) -> None:
+    value: dict[str, Any] = given_target or {}
     kind = value.get("type") or ""
     if not kind:
         out.append(field_errors.required(f"{at}.type", "must specify a metric target type"))
-    elif kind not in TARGETS:
+    if kind not in TARGETS:
         out.append(field_errors.invalid(f"{at}.type", kind, "must be either Utilization, Value, or AverageValue"))
     for name in ("value", "averageValue"):
         if value.get(name) is not None and quantity(value[name]).nanos <= 0:
@@ -76,7 +86,7 @@ def _target(value: Any, at: str, out: list[Cause], _context: Any) -> None:
 
 
 def _metric_name(value: Any, at: str, out: list[Cause], _context: Any) -> None:
-    name = value.get("name") or ""
+    name: str = (value or {}).get("name") or ""
     if not name:
         out.append(field_errors.required(f"{at}.name", "must specify a metric name"))
     else:
@@ -84,6 +94,10 @@ def _metric_name(value: Any, at: str, out: list[Cause], _context: Any) -> None:
 
 
 def _metrics(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    used = spec.get("targetCPUUtilizationPercentage")  # the only metric of v1
+    if used is not None and used < 1:
+        where = f"{at}.metrics[0].resource.target.averageUtilization"
+        out.append(field_errors.invalid(where, used, "must be greater than 0"))
     for index, metric in enumerate(list_member(spec, "metrics")):
         where, kind = f"{at}.metrics[{index}]", metric.get("type") or ""
         if not kind:
@@ -113,17 +127,51 @@ def _resource_target(value: Any, at: str, out: list[Cause], _context: Any) -> No
         out.append(field_errors.required(f"{at}.target.averageUtilization", detail))
 
 
+def _container_resource(value: str, at: str, out: list[Cause], _context: Any) -> None:
+    check_container_resource_name(value, at, out)
+
+
+def _needs(detail: str, *names: str) -> Any:
+    """One of these values of a target is needed; the average value is reported."""
+
+    def check(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+        target = map_member(value, "target")
+        if all(target.get(name) is None for name in names):
+            out.append(field_errors.required(f"{at}.target.averageValue", detail))
+
+    return check
+
+
+def _one_target(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    target = map_member(value, "target")
+    if target.get("value") is not None and target.get("averageValue") is not None:
+        detail = "may not set both a target value for metric and a per-pod target"
+        out.append(field_errors.forbidden(f"{at}.target.value", detail))
+
+
+_TARGET: Final = ("target", always(_target))
+_METRIC: Final = ("metric", always(_metric_name))
 SOURCE: Final = {
-    "resource": Table(("name", Required("must specify a resource name")), ("target", _target), ("", _resource_target)),
+    "resource": Table(("name", Required("must specify a resource name")), _TARGET, ("", _resource_target)),
     "containerResource": Table(
-        ("name", Required("must specify a resource name")),
-        ("container", Required("must specify a container")),
-        ("target", _target),
+        ("name", Required("must specify a resource name"), _container_resource),
+        ("container", Required("must specify a container"), dns_label),
+        _TARGET,
         ("", _resource_target),
     ),
-    "pods": Table(("metric", _metric_name), ("target", _target)),
-    "object": Table(("describedObject", REFERENCE), ("metric", _metric_name), ("target", _target)),
-    "external": Table(("metric", _metric_name), ("target", _target)),
+    "pods": Table(_METRIC, _TARGET, ("", _needs("must specify a positive target averageValue", "averageValue"))),
+    "object": Table(
+        ("describedObject", always(lambda value, at, out, context: REFERENCE(value or {}, at, out, context))),
+        _METRIC,
+        _TARGET,
+        ("", _needs("must set either a target value or averageValue", "value", "averageValue")),
+    ),
+    "external": Table(
+        _METRIC,
+        _TARGET,
+        ("", _needs("must set either a target value for metric or a per-pod target", "value", "averageValue")),
+        ("", _one_target),
+    ),
 }
 
 
@@ -152,10 +200,21 @@ def _behavior(value: Any, at: str, out: list[Cause], _context: Any) -> None:
             POLICY(policy, f"{where}.policies[{index}]", out, None)
 
 
+def _policy_type(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    if value not in ("Percent", "Pods"):
+        out.append(field_errors.not_supported(at, value or "", ("Percent", "Pods")))
+
+
+def _short_period(value: int, at: str, out: list[Cause], _context: Any) -> None:
+    if value > MAX_PERIOD_SECONDS:
+        out.append(field_errors.invalid(at, value, f"must be less than or equal to {MAX_PERIOD_SECONDS}"))
+
+
+MAX_PERIOD_SECONDS: Final = 1800
 POLICY: Final = Table(
-    ("type", one_of("Percent", "Pods")),
-    ("value", at_least(1, "must be greater than zero")),
-    ("periodSeconds", at_least(1, "must be greater than zero")),
+    ("type", always(_policy_type)),
+    ("value", zero, positive),
+    ("periodSeconds", zero, positive, _short_period),
 )
 AUTOSCALER: Final = KindRules(
     rules=Table(
@@ -163,7 +222,7 @@ AUTOSCALER: Final = KindRules(
             "spec",
             Table(
                 ("", _replicas),
-                ("scaleTargetRef", REFERENCE, _target_group),
+                ("scaleTargetRef", always(_scale_target)),
                 ("", _metrics),
                 ("", _zero_replicas),
                 ("behavior", _behavior),
@@ -186,10 +245,10 @@ BUDGET: Final = KindRules(
             "spec",
             Table(
                 ("", _either),
-                ("minAvailable", int_or_percent, not_more_than_100),
-                ("maxUnavailable", int_or_percent, not_more_than_100),
+                ("minAvailable", always(int_or_percent), not_more_than_100),
+                ("maxUnavailable", always(int_or_percent), not_more_than_100),
                 ("selector", label_selector),
-                ("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
+                ("unhealthyPodEvictionPolicy", given(one_of("AlwaysAllow", "IfHealthyBudget"))),
             ),
         ),
         root=True,

@@ -13,7 +13,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     port_number_or_name,
     subdomain_problems,
 )
-from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Table, always, required
+from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Table, always, given, required
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -75,7 +75,7 @@ PORT: Final = Table(
     ("port", always(_port_number)),
     ("protocol", required, one_of("SCTP", "TCP", "UDP")),
     ("targetPort", port_number_or_name),
-    ("appProtocol", label_key),
+    ("appProtocol", given(label_key)),
 )
 
 
@@ -263,14 +263,14 @@ SERVICE: Final = KindRules(
                 ("sessionAffinity", required, one_of("ClientIP", "None")),
                 ("", _affinity),
                 ("", check_addresses),
-                ("externalIPs[*]", _external_ip),
+                ("externalIPs[*]", always(_external_ip)),
                 ("type", required, one_of(*TYPES)),
                 ("", _node_ports),
                 ("", _load_balancer),
                 ("", _traffic),
                 ("", _health_port_change),
-                ("internalTrafficPolicy", one_of("Cluster", "Local")),
-                ("trafficDistribution", _DISTRIBUTIONS),
+                ("internalTrafficPolicy", given(one_of("Cluster", "Local"))),
+                ("trafficDistribution", given(_DISTRIBUTIONS)),
             ),
         ),
         root=True,

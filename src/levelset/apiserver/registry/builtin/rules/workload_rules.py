@@ -19,6 +19,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
     Required,
     Table,
+    always,
     equal,
     immutable,
     on_create,
@@ -115,8 +116,8 @@ def _both_zero(rolling: Any, at: str, out: list[Cause], _context: Any) -> None:
 
 
 _DEPLOYMENT_ROLLING: Final = Table(
-    ("maxUnavailable", int_or_percent),
-    ("maxSurge", int_or_percent),
+    ("maxUnavailable", always(int_or_percent)),
+    ("maxSurge", always(int_or_percent)),
     ("", _both_zero),
     ("maxUnavailable", not_more_than_100),
 )
@@ -395,8 +396,8 @@ def _surge_or_unavailable(rolling: Any, at: str, out: list[Cause], _context: Any
 
 
 _DAEMON_ROLLING: Final = Table(
-    ("maxUnavailable", int_or_percent),
-    ("maxSurge", int_or_percent),
+    ("maxUnavailable", always(int_or_percent)),
+    ("maxSurge", always(int_or_percent)),
     ("maxUnavailable", not_more_than_100),
     ("maxSurge", not_more_than_100),
     ("", _surge_or_unavailable),
