@@ -3,6 +3,7 @@
 import asyncio
 from functools import cache
 
+from levelset.apiserver.controllers import bootstrap_roles
 from levelset.apiserver.openapi import openapi_protobuf
 from levelset.apiserver.registry.builtin.strategies import RULE_TABLES, kind_rules
 from levelset.apiserver.schema import preload
@@ -20,6 +21,7 @@ def load_package_data() -> None:
     protobuf.preload()
     openapi_protobuf.preload()
     unicode_data.preload()
+    bootstrap_roles.preload()
     builtin_shape("", "v1", "ConfigMap")
     for key in RULE_TABLES:
         kind_rules(*key)
