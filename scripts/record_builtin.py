@@ -28,6 +28,8 @@ def record(server: Server, areas: Iterable[str]) -> int:
     server.request("POST", "/api/v1/namespaces", namespace)
     _record_resources(server)
     for area in areas:
+        for plural in ("limitranges", "resourcequotas"):  # of an area before, which would change Pods
+            server.request("DELETE", f"/api/v1/namespaces/{recorded_objects.NAMESPACE}/{plural}")
         found = {base.name: _answers(base, server) for base in recorded_objects.load(area)}
         lines = [f"{json.dumps(name)}: {_lines(one)}" for name, one in found.items()]
         text = "{\n" + ",\n".join(lines) + "\n}\n"

@@ -8,21 +8,23 @@ __all__ = ["DIFFERENCES"]
 _NO_OBJECT = "the schema wants an object, so it is 400"
 _DANGLING = "no controller writes the condition Dangling"
 _LOOPBACK = "pods that are processes of this machine have loopback addresses"
-_EMPTY_MAP = "an empty map that a client sends stays"
-_TERM = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.0.labelSelector.matchLabels.app"
-_SPREAD = "spec.topologySpreadConstraints.0.labelSelector.matchLabels.app"
+_EMPTY_MAP = "an empty map is dropped before the rules see it, so it is shown as null"
 
-_EMPTIED: dict[str, tuple[str, ...]] = {
-    "cron job swept": ("spec.jobTemplate.metadata.labels.a", "spec.jobTemplate.spec.template.metadata.labels.a"),
-    "daemon set swept": ("spec.selector.matchLabels.app",),
-    "deployment swept": ("spec.selector.matchLabels.app",),
-    "pod template swept": (
-        "template.metadata.labels.app",
-        "template.metadata.annotations.a",
-        "template.spec.nodeSelector.a",
-    ),
-    "service swept": ("spec.selector.app",),
-    "runtime class swept": ("scheduling.nodeSelector.a",),
+_EMPTIED: dict[str, dict[str, str]] = {
+    "sweeps": {
+        "daemon set swept": "create",
+        "replica set swept": "create",
+        "replication controller swept": "create",
+        "deployment swept": "create",
+        "stateful set swept": "create",
+    },
+    "updates": {
+        "daemon set changed": "update",
+        "replica set changed": "update",
+        "deployment changed": "update",
+        "stateful set changed": "update",
+    },
+    "workloads": {"deployment": "create", "stateful set": "create"},
 }
 
 DIFFERENCES: dict[tuple[str, str, str], str] = {
@@ -34,9 +36,15 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("flowcontrol", "flow schema", 'status {"spec.matchingPrecedence": 700}'): _DANGLING,
     ("drivers_and_devices", "attributes class", ""): "no controller would remove the finalizer vac-protection",
     ("pods", "pod", 'update {"spec.nodeName": "n"}'): "a scheduler may set the node by an update",
-    ("pods", "pod full", f'create {{"{_TERM}": null}}'): _EMPTY_MAP,
-    ("pods", "pod full", f'create {{"{_SPREAD}": null}}'): _EMPTY_MAP,
+    ("updates", "volume changed", 'update {"spec.capacity.storage": null}'): _EMPTY_MAP,
+    ("updates", "storage class changed", 'update {"parameters.a": null}'): _EMPTY_MAP,
+    ("updates", "service changed", 'update {"spec.loadBalancerClass": "Not_Valid!"}'): "a cause is reported once",
+    ("updates", "endpoint slice changed", 'update {"endpoints.0.deprecatedTopology.a": "Not_Valid!"}'): (
+        "a field that is dropped does not increment the generation"
+    ),
     **{
-        ("sweeps", base, f'create {{"{path}": null}}'): _EMPTY_MAP for base, paths in _EMPTIED.items() for path in paths
+        (area, base, f'{verb} {{"spec.template.metadata.labels.app": null}}'): _EMPTY_MAP
+        for area, bases in _EMPTIED.items()
+        for base, verb in bases.items()
     },
 }

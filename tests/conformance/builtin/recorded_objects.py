@@ -8,6 +8,7 @@ file of cases maps names to bases:
       object: {metadata: {name: web}, spec: {...}}
       sweep: true          # each value of the object once absent, empty, too long, wrong
       unswept: [spec.x]    # but not these
+      resweep: true        # the same as updates of the created object, absent and wrong only
       create:              # the object with these changes, created
       - {spec.replicas: -1}
       update:              # the created object with these changes, replaced
@@ -110,6 +111,12 @@ def _base(name: str, raw: Any) -> Base:
         for case in _sweep(tree):
             if case.changes.keys().isdisjoint(given.get("unswept") or ()):
                 cases.setdefault(case.name, case)
+    if given.get("resweep"):
+        for case in _sweep(tree):
+            changes = {path: value for path, value in case.changes.items() if value not in ("", -1)}
+            if len(str(changes)) < 200 and changes.keys() - set(given.get("unswept") or ()):
+                title = f"update {json.dumps(changes)}"
+                cases.setdefault(title, Case(title, "update", changes))
     for request in given.get("requests") or ():
         cases[request] = Case(request, "request")
     path = given.get("path") or origin.get("path", "")

@@ -255,7 +255,7 @@ def _prepare_update(
     _apply_rules(state, served, new, old, options.subresource)
     if not _FIELDS_WITH_WARNINGS.isdisjoint(metadata):
         _warn(served, metadata, before, options)
-    if served.rules.generation and served.rules.increments and _content_differs(served, old, new):
+    if served.rules.generation and served.rules.increments and _increments_generation(served, old, new):
         metadata["generation"] = before.get("generation", 0) + 1
     if options.admission is None:
         is_status = options.subresource in ("status", "approval")
@@ -263,15 +263,23 @@ def _prepare_update(
         if is_status and not served.custom:
             # Upstream, the schema of a built-in kind decodes it: what a status must have is a rule of its kind.
             schema_causes = [one for one in schema_causes if one.reason != "FieldValueRequired"]
-        causes = (
-            schema_causes + check_immutable_metadata(metadata, before) + check_metadata(metadata, served.rules, before)
-        )
+        found = check_metadata(metadata, served.rules, before)
+        if found and not options.subresource:
+            found = _repeated(served, found)
+        causes = schema_causes + check_immutable_metadata(metadata, before) + found
         _validate(state, served, new, old, causes, subresource=options.subresource)
     if not served.custom:
         _drop_empty(new)
     if managed_fields is not None:
         metadata["managedFields"] = managed_fields
     return _compare_applied(old, new) if applied else _track_update(state, served, old, new, options)
+
+
+def _repeated(served: ServedResource, causes: list[Cause]) -> list[Cause]:
+    """The causes of metadata as often as upstream reports them."""
+    qualified = [one for one in causes if one.field.startswith("metadata.finalizers[")]
+    others = [one for one in causes if one not in qualified]
+    return others * served.rules.metadata_reports + qualified * served.rules.finalizer_reports
 
 
 def must_stay(served: ServedResource, tree: Tree) -> bool:
@@ -333,6 +341,11 @@ def _drop_empty(tree: Tree) -> None:
     for name in _EMPTY_IS_ABSENT:
         if name in tree and not tree[name]:
             del tree[name]
+
+
+def _increments_generation(served: ServedResource, old: Tree, new: Tree) -> bool:
+    names, before, after = served.rules.increments_by, old["metadata"], new["metadata"]
+    return _content_differs(served, old, new) or any(before.get(name) != after.get(name) for name in names)
 
 
 def _content_differs(served: ServedResource, old: Tree, new: Tree) -> bool:

@@ -56,8 +56,9 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     """
 
     generation: bool = True
-    # Whether updates increment the generation.
+    # Whether updates increment the generation, and the metadata whose changes do, too.
     increments: bool = True
+    increments_by: tuple[str, ...] = ()
     unconditional_update: bool = False
     create_on_update: bool = False
     name_check: Callable[[str], list[str]] = check_dns1123_subdomain
@@ -86,6 +87,10 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     expressions: Callable[[Object, Object | None, list[Cause]], list[Cause]] | None = None
     graceful: bool = False
     finalizers_need_slash: bool = False
+    # How often upstream reports the causes of an update's metadata: each of its layers validates them.
+    metadata_reports: int = 1
+    # The same for finalizers that are not qualified.
+    finalizer_reports: int = 1
 
 
 def _no_schema() -> Compiled | None:

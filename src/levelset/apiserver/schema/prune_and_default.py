@@ -84,7 +84,7 @@ class _Pruner:
 
 
 def without_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:
-    """Removes null members for which the schema neither allows null nor has a default."""
+    """Removes null members for which the schema neither allows null nor has a default, and maps to leave out."""
     node = resolve(node)
     members = as_map(tree)
     if depth > MAX_DEPTH:
@@ -94,7 +94,8 @@ def without_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -
             child = node.child(name)
             if child is None:
                 continue
-            if members[name] is None and not _takes_null(resolve(child), child):
+            value, inner = members[name], resolve(child)
+            if (value is None and not _takes_null(inner, child)) or (inner.omit_empty and value == {}):
                 del members[name]
             else:
                 without_nulls(child, members[name], resolve=resolve, depth=depth + 1)

@@ -176,7 +176,7 @@ def _clear_former_type(spec: Object, former: Object) -> None:
     kind, names = spec["type"], list[str]()
     if kind == "ExternalName":
         names += ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]
-    if kind not in ("NodePort", "LoadBalancer") and not spec.get("externalIPs"):
+    if kind not in ("NodePort", "LoadBalancer") and not (kind == "ClusterIP" and spec.get("externalIPs")):
         names.append("externalTrafficPolicy")
     if kind != "LoadBalancer":
         names += ["allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort"]

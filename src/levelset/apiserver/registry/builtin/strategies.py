@@ -57,6 +57,11 @@ GENERATION = frozenset(
         ("scheduling.k8s.io", "PriorityClass"),
     }
 )
+# Metadata whose changes increment the generation, too.
+GENERATION_METADATA: dict[tuple[str, str], tuple[str, ...]] = {
+    (APPS, "Deployment"): ("annotations",),
+    ("discovery.k8s.io", "EndpointSlice"): ("labels",),
+}
 # Kinds whose updates must have a resourceVersion, as those of custom resources.
 REQUIRES_RESOURCE_VERSION = frozenset(
     {
@@ -76,6 +81,24 @@ CREATE_ON_UPDATE = frozenset(
         *((RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     }
 )
+# How often the causes of an update's metadata are reported, and those of finalizers that are not qualified: recorded.
+METADATA_REPORTS: dict[tuple[str, str], tuple[int, int]] = {
+    **dict.fromkeys(
+        [
+            *(("", kind) for kind in ("ConfigMap", "Endpoints", "Namespace", "Node", "PersistentVolume")),
+            *(("", kind) for kind in ("PersistentVolumeClaim", "Pod", "Secret", "ServiceAccount")),
+            *((RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
+            *((NETWORK, kind) for kind in ("Ingress", "IngressClass")),
+            *((APPS, "ControllerRevision"), (BATCH, "Job"), ("storage.k8s.io", "StorageClass"), CERTIFICATE_REQUEST),
+        ],
+        (4, 2),
+    ),
+    **{(ADMISSION, kind): (3, 0) for group, kind in GENERATION if group == ADMISSION},
+    ("coordination.k8s.io", "Lease"): (3, 0),
+    ("node.k8s.io", "RuntimeClass"): (4, 0),
+    ("", "Event"): (2, 0),
+    ("policy", "PodDisruptionBudget"): (2, 0),
+}
 # The module and the name of the rule table of a kind, imported when the first object of the kind is validated.
 RULE_TABLES: dict[tuple[str, str], str] = {
     (NETWORK, "IPAddress"): "driver_and_device_rules.IP_ADDRESS",
@@ -157,6 +180,7 @@ def _rules(key: tuple[str, str]) -> Rules:
     return Rules(
         generation=key in GENERATION,
         increments=key != ("scheduling.k8s.io", "PriorityClass"),
+        increments_by=GENERATION_METADATA.get(key, ()),
         unconditional_update=key not in REQUIRES_RESOURCE_VERSION,
         create_on_update=key in CREATE_ON_UPDATE,
         name_check=NAME_CHECKS.get(key, check_dns1123_subdomain),
@@ -170,7 +194,9 @@ def _rules(key: tuple[str, str]) -> Rules:
         held=namespaces.has_namespace_finalizers if key == ("", "Namespace") else None,
         graceful=key == ("", "Pod"),
         status_on_create=key == ("", "Node"),
-        finalizers_need_slash=True,
+        finalizers_need_slash=METADATA_REPORTS.get(key, (3, 1))[1] > 0,
+        metadata_reports=METADATA_REPORTS.get(key, (3, 1))[0],
+        finalizer_reports=METADATA_REPORTS.get(key, (3, 1))[1],
     )
 
 
@@ -303,6 +329,7 @@ PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
     ("", "Namespace"): namespaces.prepare_namespace_update,
     ("", "Node"): nodes.prepare_node_update,
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_update,
+    (BATCH, "Job"): workloads.prepare_job_update,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_update,
     CERTIFICATE_REQUEST: certificate_requests.prepare_update,
 }

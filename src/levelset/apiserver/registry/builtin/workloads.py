@@ -9,6 +9,7 @@ __all__ = [
     "prepare_daemon_set_create",
     "prepare_daemon_set_update",
     "prepare_job_create",
+    "prepare_job_update",
     "set_cron_job_defaults",
     "set_daemon_set_defaults",
     "set_deployment_defaults",
@@ -113,6 +114,13 @@ def _set_job_spec_defaults(spec: Object) -> None:
     spec.setdefault("suspend", False)
     spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
     set_pod_spec_defaults(spec.setdefault("template", {}).setdefault("spec", {}))
+
+
+def prepare_job_update(new: Object, _old: Object) -> None:
+    """A Job without labels gets those of its template."""
+    labels = map_member(map_member(new["spec"]["template"], "metadata"), "labels")
+    if labels and not new["metadata"].get("labels"):
+        new["metadata"]["labels"] = dict(labels)
 
 
 def prepare_job_create(tree: Object) -> None:

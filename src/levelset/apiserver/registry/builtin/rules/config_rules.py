@@ -25,7 +25,6 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
     Required,
     Table,
-    always,
     equal,
     immutable,
     on_create,
@@ -234,7 +233,8 @@ def _priority_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
         out.append(field_errors.invalid("preemptionPolicy", new.get("preemptionPolicy"), "field is immutable"))
 
 
-def _preemption(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+def _preemption(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
+    value, at = tree.get("preemptionPolicy"), "preemptionPolicy"
     if value == "":
         out.append(field_errors.required(at))
     elif value is not None and value not in ("PreemptLowerPriority", "Never"):
@@ -244,7 +244,7 @@ def _preemption(value: Any, at: str, out: list[Cause], _context: Any) -> None:
 PRIORITY_CLASS: Final = KindRules(
     rules=Table(
         ("", on_create(_priority)),
-        ("preemptionPolicy", always(_preemption)),
+        ("", on_create(_preemption)),
         root=True,
     ),
     changes=(("", _priority_changes),),

@@ -8,7 +8,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     label_key,
     positive_number,
 )
-from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Table, equal, on_create
+from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Table, equal, immutable, on_create
 from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -105,7 +105,8 @@ def _changed_event(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
         _series(new, out)
     for name, known in IMMUTABLE:
         if not equal(new.get(name), old.get(name)):
-            out.append(field_errors.invalid(known, new.get(name), "field is immutable"))
+            # An absent time is null, and an absent text is empty.
+            immutable(new.get(name), None if name == "eventTime" else old.get(name), known, out)
 
 
 CORE_EVENT: Final = KindRules(

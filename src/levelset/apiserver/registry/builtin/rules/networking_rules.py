@@ -179,6 +179,7 @@ INGRESS_CLASS: Final = KindRules(
         root=True,
     ),
     changes=(("spec.controller", immutable),),
+    changes_first=True,
 )
 
 

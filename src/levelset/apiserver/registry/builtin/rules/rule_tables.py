@@ -223,9 +223,10 @@ Changes = tuple[tuple[str, Change], ...]
 """What may not change: paths and checks, each called if the values at its path differ. An empty path is the object."""
 
 
-def immutable(new: Any, _old: Any, at: str, out: list[Cause]) -> None:
-    """The value may not change."""
-    out.append(field_errors.invalid(at, new, "field is immutable"))
+def immutable(new: Any, old: Any, at: str, out: list[Cause]) -> None:
+    """The value may not change; an absent text is shown as an empty one."""
+    shown = "" if new is None and isinstance(old, str) else new
+    out.append(field_errors.invalid(at, shown, "field is immutable"))
 
 
 class Endpoint(NamedTuple):
