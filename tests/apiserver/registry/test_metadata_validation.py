@@ -55,7 +55,7 @@ def test_only_one_owner_may_be_the_controller() -> None:
 
 def test_built_in_kinds_need_qualified_finalizers() -> None:
     rules = Rules(finalizers_need_slash=True)
-    assert found({"finalizers": ["short", "orphan"]}, rules=rules) == [("metadata.finalizers", "FieldValueInvalid")]
+    assert found({"finalizers": ["short", "orphan"]}, rules=rules) == [("metadata.finalizers[0]", "FieldValueInvalid")]
 
 
 def test_unchanged_metadata_is_not_validated_again() -> None:

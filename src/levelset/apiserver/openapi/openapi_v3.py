@@ -89,11 +89,8 @@ def _single(served: ServedResource, schema: str) -> Iterator[tuple[str, Object]]
 
 
 def _part(served: ServedResource, part: Subresource, schema: str) -> Iterator[tuple[str, Object]]:
-    shown = (
-        schema
-        if part.kind == served.kind
-        else f"io.k8s.api.{part.group.partition('.')[0] or 'core'}.{part.version}.{part.kind}"
-    )
+    group = part.group.partition(".")[0] or "core"
+    shown = schema if part.kind == served.kind else f"io.k8s.api.{group}.{part.version}.{part.kind}"
     if "get" in part.verbs:
         yield "get", _operation(served, "get", shown, (), part=part)
     if "create" in part.verbs:
@@ -162,7 +159,11 @@ def _in_path(name: str) -> Object:
 # Referenced by the paths of every kind.
 COMMON = tuple(META + name for name in ("Status", "Patch", "DeleteOptions", "ObjectMeta", "ListMeta"))
 SCALE = "io.k8s.api.autoscaling.v1.Scale"
-PARTS = {"eviction": "io.k8s.api.policy.v1.Eviction", "token": "io.k8s.api.authentication.v1.TokenRequest"}
+PARTS = {
+    "binding": "io.k8s.api.core.v1.Binding",
+    "eviction": "io.k8s.api.policy.v1.Eviction",
+    "token": "io.k8s.api.authentication.v1.TokenRequest",
+}
 
 
 def openapi_document(catalog: Catalog, group: str, version: str) -> Object:

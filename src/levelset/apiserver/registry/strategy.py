@@ -255,7 +255,9 @@ def _prepare_update(
     _apply_rules(state, served, new, old, options.subresource)
     if not _FIELDS_WITH_WARNINGS.isdisjoint(metadata):
         _warn(served, metadata, before, options)
-    if served.rules.generation and served.rules.increments and _increments_generation(served, old, new):
+    rules = served.rules
+    by = () if options.subresource else rules.increments_by
+    if rules.generation and rules.increments and (_content_differs(served, old, new) or _differ(by, before, metadata)):
         metadata["generation"] = before.get("generation", 0) + 1
     if options.admission is None:
         is_status = options.subresource in ("status", "approval")
@@ -263,7 +265,7 @@ def _prepare_update(
         if is_status and not served.custom:
             # Upstream, the schema of a built-in kind decodes it: what a status must have is a rule of its kind.
             schema_causes = [one for one in schema_causes if one.reason != "FieldValueRequired"]
-        found = check_metadata(metadata, served.rules, before)
+        found = check_metadata(metadata, rules, before)
         if found and not options.subresource:
             found = _repeated(served, found)
         causes = schema_causes + check_immutable_metadata(metadata, before) + found
@@ -343,9 +345,8 @@ def _drop_empty(tree: Tree) -> None:
             del tree[name]
 
 
-def _increments_generation(served: ServedResource, old: Tree, new: Tree) -> bool:
-    names, before, after = served.rules.increments_by, old["metadata"], new["metadata"]
-    return _content_differs(served, old, new) or any(before.get(name) != after.get(name) for name in names)
+def _differ(names: tuple[str, ...], before: Tree, after: Tree) -> bool:
+    return any(before.get(name) != after.get(name) for name in names)
 
 
 def _content_differs(served: ServedResource, old: Tree, new: Tree) -> bool:

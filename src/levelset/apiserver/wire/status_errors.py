@@ -247,7 +247,7 @@ def conflict(served: ServedResource, name: str, problem: str) -> Conflict:
 
 def failed_precondition(served: ServedResource, namespace: str | None, name: str, problem: str) -> Conflict:
     """409: the object is not the one that the client means; with the words of upstream's storage."""
-    group = f"{served.group}/" if served.group else ""
+    group = f"{served.group}/" if served.custom else ""
     key = f"/{group}{served.plural}/{namespace}/{name}" if namespace else f"/{group}{served.plural}/{name}"
     where = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg:"
     return conflict(served, name, f"{where} {problem}")

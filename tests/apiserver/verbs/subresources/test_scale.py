@@ -52,10 +52,12 @@ async def test_a_scale_can_be_patched() -> None:
     assert written.tree["spec"] == {"replicas": 4}
 
 
-@pytest.mark.parametrize("replicas", [11, -1, "x", True])
-async def test_replicas_out_of_range_are_invalid(replicas: Any) -> None:
+@pytest.mark.parametrize(
+    ("replicas", "error"), [(11, Invalid), (-1, Invalid), ("x", BadRequest), (True, BadRequest), (2**31, BadRequest)]
+)
+async def test_replicas_out_of_range_are_invalid(replicas: Any, error: type[Exception]) -> None:
     state, served, _ = await start()
-    with pytest.raises(Invalid):
+    with pytest.raises(error):
         await scaling.update_scale(state, served, "x", "a", scale(replicas))
 
 

@@ -20,6 +20,7 @@ __all__ = ["DEFAULTERS"]
 
 RBAC = "rbac.authorization.k8s.io"
 ADMISSION = "admissionregistration.k8s.io"
+METRICS = "autoscaling.alpha.kubernetes.io/metrics"  # an annotation of v1, which has no field for them
 
 
 def _set_template_defaults(tree: Object) -> None:
@@ -86,7 +87,7 @@ def _set_autoscaler_defaults(tree: Object) -> None:
     if tree.get("apiVersion") == "autoscaling/v2" and not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-    elif tree.get("apiVersion") == "autoscaling/v1":
+    elif tree.get("apiVersion") == "autoscaling/v1" and METRICS not in map_member(tree["metadata"], "annotations"):
         spec.setdefault("targetCPUUtilizationPercentage", 80)
     for metric in list_member(spec, "metrics"):
         for name in metric:

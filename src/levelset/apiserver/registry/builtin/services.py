@@ -145,7 +145,7 @@ def _check_families(spec: Object) -> list[Cause]:
         return [field_errors.invalid("spec.ipFamilyPolicy", "SingleStack", detail)]
     if is_headless and not spec.get("selector"):
         return []
-    if not is_headless and any(":" in one for one in addresses or [spec.get("clusterIP") or ""]):
+    if not is_headless and any(":" in one for one in [*addresses, spec.get("clusterIP") or ""]):
         detail = "IPv6 is not configured on this cluster"
         return [field_errors.invalid("spec.clusterIPs[0]", addresses or [spec["clusterIP"]], detail)]
     if policy == "RequireDualStack":

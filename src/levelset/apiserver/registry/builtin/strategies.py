@@ -19,7 +19,7 @@ from levelset.apiserver.registry.builtin import (
 )
 from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
 from levelset.apiserver.registry.builtin.pods import prepare_pod_create, prepare_pod_part, prepare_pod_update
-from levelset.apiserver.resources.json_members import map_member
+from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, Rules
 from levelset.errors import Cause
 from levelset.objects.names import check_dns1123_label, check_dns1123_subdomain, check_path_segment
@@ -282,7 +282,14 @@ def _prepare_autoscaler_create(tree: Object) -> None:
 def _prepare_autoscaler_update(new: Object, _old: Object) -> None:
     # Decoding has dropped null.
     zeros = AUTOSCALER_STATUS[new.get("apiVersion") == "autoscaling/v2"]
-    new["status"] = {**zeros, **map_member(new, "status")}
+    status = new["status"] = {**zeros, **map_member(new, "status")}
+    for condition in list_member(status, "conditions"):
+        condition.setdefault("lastTransitionTime", None)
+    for metric in list_member(status, "currentMetrics"):
+        for source in metric:
+            current = map_member(map_member(metric, source), "current")
+            for name in ("value", "averageValue"):
+                normal_forms.set_canonical(current, name)
 
 
 def _prepare_autoscaler_part(new: Object, old: Object, _subresource: str, _now: str) -> None:

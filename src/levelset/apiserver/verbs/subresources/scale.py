@@ -54,6 +54,10 @@ async def update_scale(
     options: WriteOptions | None = None,
 ) -> WriteResult:
     """Sets the replicas of an object to those of a complete Scale; raises as `create_and_update.update` does."""
+    replicas = _get(tree, ".spec.replicas")
+    number = 0 if replicas is None else _number(replicas)
+    if number is None or not -(2**31) <= number < 2**31:
+        raise BadRequest(f"spec.replicas must be a whole number of 32 bits, not {replicas!r}")
     return await patch_scale(state, served, namespace, name, lambda _: tree, options=options)
 
 
@@ -74,6 +78,10 @@ async def patch_scale(
         version = _metadata(scale).get("resourceVersion")
         if version and version != old["metadata"]["resourceVersion"]:
             raise status_errors.stale(served, name)
+        uid, known = _metadata(scale).get("uid"), old["metadata"].get("uid")
+        if uid and uid != known:
+            problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {known}"
+            raise status_errors.failed_precondition(served, namespace, name, problem)
         new = served_tree(served, item)
         _set(new, _paths(served).spec, _replicas(served, name, scale))
         return strategy.prepare_update(state, served, old, new, options)

@@ -4,13 +4,11 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import (
-    bytes_at_most,
     dns_subdomain,
-    label_key,
     label_selector,
-    non_negative,
     one_of,
 )
+from levelset.apiserver.registry.builtin.rules.meta_rules import check_conditions
 from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Required, Table, always, required
 from levelset.apiserver.registry.builtin.rules.webhook_rules import RULE, check_match_conditions
 from levelset.apiserver.resources.json_members import list_member, map_member
@@ -298,37 +296,6 @@ VALIDATING_BINDING: Final = KindRules(rules=Table(("spec", _spec(Table(*_BINDING
 MUTATING_POLICY: Final = KindRules(rules=Table(("", _mutating_policy), root=True))
 
 
-_REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
-
-
-def _reason(value: str, at: str, out: list[Cause], _context: Any) -> None:
-    if not re.fullmatch(_REASON, value):
-        rule = "a condition reason must start with alphabetic character, optionally followed by a string of"
-        rule = f"{rule} alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'"
-        shown = "(e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex"
-        out.append(field_errors.invalid(at, value, f"{rule} {shown} used for validation is '{_REASON}')"))
-
-
-CONDITION: Final = Table(
-    ("type", required, label_key),
-    ("status", Required(), one_of("False", "True", "Unknown")),
-    ("observedGeneration", non_negative),
-    ("lastTransitionTime", required),
-    ("reason", required, bytes_at_most(1024), _reason),
-    ("message", bytes_at_most(32 * 1024)),
-)
-
-
-def _conditions(value: list[Any], at: str, out: list[Cause], _context: Any) -> None:
-    seen: set[str] = set()
-    for index, one in enumerate(value):
-        kind = one.get("type") or ""
-        if kind and kind in seen:
-            out.append(field_errors.duplicate(f"{at}[{index}].type", kind))
-        seen.add(kind)
-        CONDITION(one, f"{at}[{index}]", out, None)
-
-
 def _expression_warning(one: Any, at: str, out: list[Cause], _context: Any) -> None:
     for name in ("warning", "fieldRef"):
         if not (one.get(name) or "").strip():
@@ -339,7 +306,7 @@ VALIDATING_POLICY: Final = KindRules(
     rules=Table(("", _validating_policy), root=True),
     status=Table(
         ("status.typeChecking.expressionWarnings[*]", _expression_warning),
-        ("status.conditions", _conditions),
+        ("status.conditions", check_conditions),
         root=True,
     ),
 )

@@ -10,6 +10,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     positive,
     quantity,
 )
+from levelset.apiserver.registry.builtin.rules.meta_rules import check_conditions
 from levelset.apiserver.registry.builtin.rules.pods.pod_containers import check_container_resource_name
 from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Required, Table, always, given, zero
 from levelset.apiserver.registry.builtin.rules.workload_rules import counts, not_more_than_100
@@ -86,7 +87,8 @@ def _target(given_target: Any, at: str, out: list[Cause], _context: Any) -> None
 
 
 def _metric_name(value: Any, at: str, out: list[Cause], _context: Any) -> None:
-    name: str = (value or {}).get("name") or ""
+    metric: dict[str, Any] = value or {}
+    name = metric.get("name") or ""
     if not name:
         out.append(field_errors.required(f"{at}.name", "must specify a metric name"))
     else:
@@ -254,6 +256,8 @@ BUDGET: Final = KindRules(
         root=True,
     ),
     status=Table(
-        ("status", Table(*counts("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"))), root=True
+        ("status.conditions", check_conditions),
+        ("status", Table(*counts("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"))),
+        root=True,
     ),
 )
