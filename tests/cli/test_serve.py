@@ -105,7 +105,7 @@ def test_compact_removes_the_history(tmp_path: Path) -> None:
     with serving(tmp_path, "--data", "data.db", "--token-file", "token", "--kubeconfig", "k"):
         assert (
             run(tmp_path, "compact", "--kubeconfig", "k").stdout
-            == "compacted 22 changes; history begins at revision 22\n"
+            == "compacted 62 changes; history begins at revision 62\n"
         )
         assert read_kubeconfig(tmp_path / "k").token == (tmp_path / "token").read_text().strip()
 

@@ -35,7 +35,7 @@ from levelset.apiserver.authn.users import ADMIN, MASTERS, User
 from levelset.apiserver.authz.rbac import RbacAuthorizer
 from levelset.apiserver.compaction import Compaction
 from levelset.apiserver.controllers.bootstrap_objects import ServingAddress, reconcile_bootstrap_objects
-from levelset.apiserver.controllers.bootstrap_roles import reconcile_bootstrap_roles
+from levelset.apiserver.controllers.bootstrap_roles import reconcile_bootstrap_roles, reconcile_flow_control
 from levelset.apiserver.controllers.controller_lease import ControllerLease
 from levelset.apiserver.controllers.crd_cleanup import CrdCleanup
 from levelset.apiserver.controllers.event_expiry import EventExpiryController
@@ -118,8 +118,9 @@ class ApiServer:
       called after them; `webhook_client` restricts their addresses and resolves their Services.
     - `service_addresses` is the range of ClusterIPs.
     - `cluster_defaults` adds what a cluster has without any user: the Service `default/kubernetes` with its endpoints,
-      the system PriorityClasses, in each namespace the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`,
-      and for new Pods the admission by their ServiceAccount, with the volume of its token.
+      the system PriorityClasses, flow schemas, priority levels and APIServices, in each namespace the ServiceAccount
+      `default` and the ConfigMap `kube-root-ca.crt`, and for new Pods the admission by their ServiceAccount, with the
+      volume of its token.
     - `webhook_services` are addresses of Services that webhooks name, by `namespace/name` or `namespace/name:port`;
       other Services are reached at their endpoints, external name or ClusterIP.
     - `now` is the clock of times in objects, `random` the source of generated names and uids.
@@ -461,6 +462,7 @@ class ServerComponents:
         if self.namespace_defaults is not None and self.holds_controllers():
             services = self.kinds.services
             await reconcile_bootstrap_objects(self.state, services.first_address, services.cidr, self.address)
+            await reconcile_flow_control(self.state)
 
     async def _start_lease(self) -> None:
         await self._pause()

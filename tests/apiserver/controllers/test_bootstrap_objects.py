@@ -60,3 +60,18 @@ async def test_the_system_priority_classes_exist() -> None:
             "system-cluster-critical": 2_000_000_000,
             "system-node-critical": 2_000_001_000,
         }
+
+
+async def test_flow_control_and_the_api_services_of_the_served_groups_exist() -> None:
+    async with open_server(cluster_defaults=True) as api:
+        flows = await _get(api, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas")
+        levels = await _get(api, "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations")
+        assert len(flows["items"]) == 11
+        assert {one["spec"]["priorityLevelConfiguration"]["name"] for one in flows["items"]} <= {
+            one["metadata"]["name"] for one in levels["items"]
+        }
+        services = await _get(api, "/apis/apiregistration.k8s.io/v1/apiservices")
+        assert {"v1.", "v1.apps", "v1.batch", "v2.autoscaling"} <= {
+            one["metadata"]["name"] for one in services["items"]
+        }
+        assert all(one["status"]["conditions"][0]["reason"] == "Local" for one in services["items"])

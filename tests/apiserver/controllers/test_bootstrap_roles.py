@@ -19,20 +19,6 @@ def test_the_default_roles_and_bindings_are_valid() -> None:
     assert {"cluster-admin", "admin", "edit", "view", "system:basic-user", "system:discovery"} <= known
 
 
-async def test_a_server_with_rbac_has_flow_control_and_the_api_services_of_its_groups() -> None:
-    async with open_rbac_server() as api:
-        flows = await api.request_as_owner("GET", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas")
-        levels = await api.request_as_owner("GET", "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations")
-        assert len(flows["items"]) == 11
-        assert {one["spec"]["priorityLevelConfiguration"]["name"] for one in flows["items"]} <= {
-            one["metadata"]["name"] for one in levels["items"]
-        }
-        services = await api.request_as_owner("GET", "/apis/apiregistration.k8s.io/v1/apiservices")
-        names = {one["metadata"]["name"] for one in services["items"]}
-        assert {"v1.", "v1.apps", "v1.batch", "v2.autoscaling"} <= names
-        assert all(one["status"]["conditions"][0]["reason"] == "Local" for one in services["items"])
-
-
 async def give(api: RbacServer, user: str, role: str) -> None:
     tree = binding(user, role, user, ref="ClusterRole")
     await api.request_as_owner("POST", f"{RBAC}/namespaces/default/rolebindings", tree)

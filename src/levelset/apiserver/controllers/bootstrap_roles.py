@@ -1,4 +1,4 @@
-"""The objects that a cluster with RBAC has from its start: roles and bindings, flow control, and APIServices.
+"""The roles and bindings that a cluster with RBAC has from its start; flow control and APIServices of every cluster.
 
 They are recorded from kube-apiserver 1.36.4 (`scripts/record_bootstrap.py`). `admin`, `edit` and `view` are aggregated
 roles: a ClusterRole with the label `aggregate-to-<role>` extends them. As in Kubernetes, auto-reconciliation at every
@@ -21,7 +21,7 @@ from levelset.apiserver.verbs import create_and_update
 from levelset.errors import AlreadyExists, NotFound
 from levelset.objects.json_tree import copy_tree
 
-__all__ = ["bootstrap_bindings", "bootstrap_roles", "preload", "reconcile_bootstrap_roles"]
+__all__ = ["bootstrap_bindings", "bootstrap_roles", "preload", "reconcile_bootstrap_roles", "reconcile_flow_control"]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 FLOW_CONTROL: Final = "flowcontrol.apiserver.k8s.io"
@@ -70,6 +70,10 @@ async def reconcile_bootstrap_roles(state: ServerState) -> None:
         served = _kind(state, GROUP, plural)
         for tree in trees:
             await _reconcile(state, served, tree, field)
+
+
+async def reconcile_flow_control(state: ServerState) -> None:
+    """Creates the missing flow schemas, priority levels, and APIServices of the groups that are served."""
     for plural in ("prioritylevelconfigurations", "flowschemas"):
         for tree in _objects(plural):
             await _create_missing(state, _kind(state, FLOW_CONTROL, plural), tree)
