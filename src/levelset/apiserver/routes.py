@@ -91,7 +91,7 @@ def find_action(call: Call) -> Action:
     state, served, path, request = call.state, call.served, call.path, call.request
     if path.watch:
         if request.method != "GET":
-            raise method_not_allowed(request.method, request.path)
+            raise method_not_allowed()
         return _watch_deprecated_path
     verb = verb_of(path, request)
     if _has_wrong_scope(call, verb):
@@ -104,7 +104,7 @@ def find_action(call: Call) -> Action:
         # Same result as `_subresource`, decided once per path: status patches are frequent.
         return _patch if verb == "patch" and path.subresource == "status" and served.status else _subresource
     if verb is None or verb not in served.verbs:
-        raise method_not_allowed(request.method, request.path)
+        raise method_not_allowed()
     if verb == "create" and access_reviews.is_review(served):
         return _review if call.state.shared is None else _review_current
     return _VERBS[verb]
@@ -161,7 +161,7 @@ def _has_wrong_scope(call: Call, verb: str | None) -> bool:
         return False
     if path.name is not None or served.custom:
         return True
-    raise method_not_allowed(call.request.method, call.request.path)
+    raise method_not_allowed()
 
 
 def _wrong_scope(_call: Call) -> HandlerResult:
@@ -372,11 +372,11 @@ def _subresource(call: Call) -> HandlerResult:
         response: HandlerResult = served.logs(call.state, served, call.namespace, call.name, call.request)
         return response
     if part in ("binding", "eviction", "token"):
-        raise method_not_allowed(method, call.request.path)
+        raise method_not_allowed()
     if method == "GET":
         return _get_scale(call) if part == "scale" else _get(call)
     if part == "log" or method not in ("PUT", "PATCH") or (part == "finalize" and method == "PATCH"):
-        raise method_not_allowed(method, call.request.path)
+        raise method_not_allowed()
     return _VERBS["update" if method == "PUT" else "patch"](call)
 
 

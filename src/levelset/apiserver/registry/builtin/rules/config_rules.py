@@ -181,8 +181,8 @@ def _scope_selector(spec: Any, at: str, out: list[Cause], _context: Any) -> None
             if name in QUOTA_RESOURCES and scope in SCOPES and name not in SCOPES[scope]:
                 out.append(field_errors.invalid(where, selector, "unsupported scope applied to resource"))
         if scope in EXISTING_SCOPES and operator != "Exists":
-            named = ", ".join(f"ResourceQuotaScope{name}" for name in EXISTING_SCOPES[:4])
-            detail = f"must be 'Exists' when scope is any of {named} or ResourceQuotaScope{EXISTING_SCOPES[4]}"
+            listed = ", ".join(f"ResourceQuotaScope{name}" for name in EXISTING_SCOPES[:4])
+            detail = f"must be 'Exists' when scope is any of {listed} or ResourceQuotaScope{EXISTING_SCOPES[4]}"
             out.append(field_errors.invalid(f"{where}.operator", operator, detail))
         _scope_values(operator, list_member(one, "values"), where, out)
     named = {one.get("scopeName") for one in given}
