@@ -107,6 +107,8 @@ def find_action(call: Call) -> Action:
         raise method_not_allowed()
     if verb == "create" and access_reviews.is_review(served):
         return _review if call.state.shared is None else _review_current
+    if (reader := state.read_handlers.get((served.group, served.plural))) is not None and request.method == "GET":
+        return lambda call: reader(call.state, call.served, call.path, call.request)
     return _VERBS[verb]
 
 
@@ -223,7 +225,7 @@ async def _create(call: Call) -> Response:
     chosen = negotiate(request.headers.find("accept"), "object")
     body = read_object(request, custom=served.custom)
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
-    if state.admission is not None or state.rbac is not None:
+    if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
         options = _with_admission(call, options)
     if served.rules.record_user is not None:
         options = replace(options, user=_user(call))
@@ -234,6 +236,8 @@ async def _create(call: Call) -> Response:
 def _with_admission(call: Call, options: WriteOptions) -> WriteOptions:
     """Returns the options with the admission chain, if it handles this write, and the authorizer of the user."""
     chain, rbac = call.state.admission, call.state.rbac
+    if call.served.prefix in call.state.write_checks:
+        options = replace(options, annotations=_audit_annotations(call))
     if rbac is not None:
         options = _with_authorizer(call, rbac, options)
     if chain is None or not chain.handles(call.served, options.subresource, call.state.catalog):
@@ -306,7 +310,7 @@ async def _update(call: Call) -> Response:
     part, name = path.subresource, path.name or ""
     body = read_object(request, custom=served.custom and part != "scale")
     options = write_options(request, "UpdateOptions", subresource=part, duplicates=body.duplicates)
-    if state.admission is not None or state.rbac is not None:
+    if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
         options = _with_admission(call, options)
     if part == "scale":
         written = await scale.update_scale(state, served, path.namespace, name, body.tree, options=options)
@@ -321,7 +325,7 @@ async def _patch(call: Call) -> Response:
     state, served, path, request = call.state, call.served, call.path, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     options = write_options(request, "PatchOptions", subresource=path.subresource)
-    if state.admission is not None or state.rbac is not None:
+    if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
         options = _with_admission(call, options)
     if served.rules.record_user is not None:
         options = replace(options, user=_user(call))
