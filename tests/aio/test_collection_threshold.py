@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from levelset.aio import event_loop
-from levelset.aio.collection_threshold import raise_threshold
+from levelset.collection_threshold import raise_threshold
 
 
 @pytest.fixture(autouse=True)

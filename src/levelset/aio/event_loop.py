@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
-from levelset.aio.collection_threshold import raise_threshold
+from levelset.collection_threshold import raise_threshold
 
 __all__ = ["loop_factory", "run"]
 

@@ -4,7 +4,7 @@ import sys
 import time
 from typing import Final
 
-from levelset.aio.collection_threshold import raise_threshold
+from levelset.collection_threshold import raise_threshold
 
 __all__ = ["STARTED", "main"]
 
