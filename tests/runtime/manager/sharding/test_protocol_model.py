@@ -12,7 +12,7 @@ from tests.runtime.manager.sharding.model_world import ModelWorld, run_model
 from tests.runtime.manager.sharding.protocol_model import TIMES
 
 RUNS = int(os.environ.get("LEVELSET_MODEL_RUNS", "10000"))
-BLOCK = 500
+BLOCK = 200
 LIMIT = TIMES.lease + 2.0
 JOIN = 2.0
 """What a process that starts when no member is left needs beyond that: to create its Lease and to list (0.4 s each),

@@ -16,7 +16,7 @@ from tests.runtime.manager.sharding.shard_world import KEYS, SETTINGS, World, op
 
 FIRST = int(os.environ.get("LEVELSET_SHARD_FIRST", "0"))
 RUNS = int(os.environ.get("LEVELSET_SHARD_RUNS", "500"))
-BLOCK = 50
+BLOCK = 25
 LIMIT = SETTINGS.lease + 2.0
 JOIN = 2.0
 """What a process that starts when no member is left needs beyond that: to create its Lease, to list, and to be
