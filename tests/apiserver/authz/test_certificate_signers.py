@@ -17,7 +17,12 @@ GROUP = "certificates.k8s.io"
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 APPLY = {"content-type": "application/apply-patch+yaml"}
 MERGE = {"content-type": "application/merge-patch+json"}
-FORGED = {"username": "levelset-admin", "uid": "0", "groups": ["system:masters"], "extra": {"scopes": ["all"]}}
+FORGED: dict[str, Any] = {
+    "username": "levelset-admin",
+    "uid": "0",
+    "groups": ["system:masters"],
+    "extra": {"scopes": ["all"]},
+}
 APPROVED = {"type": "Approved", "status": "True", "reason": "checked"}
 
 
@@ -113,9 +118,11 @@ async def test_a_decision_cannot_be_taken_back() -> None:
         denied = {"status": {"conditions": [{**APPROVED, "type": "Denied"}]}}
         await api.request_as_owner("PATCH", f"{CERTIFICATES}/a/approval", denied, headers=MERGE)
         for part in ("status", "approval"):
-            nothing = {"status": {"conditions": []}}
-            owner = {"groups": ["system:masters"], "headers": MERGE}
-            assert (await api.request("root", "PATCH", f"{CERTIFICATES}/a/{part}", nothing, **owner))[0] == 422
+            nothing: dict[str, Any] = {"status": {"conditions": []}}
+            status, _ = await api.request(
+                "root", "PATCH", f"{CERTIFICATES}/a/{part}", nothing, groups=["system:masters"], headers=MERGE
+            )
+            assert status == 422
         made = await api.request_as_owner("GET", f"{CERTIFICATES}/a")
         assert [one["type"] for one in made["status"]["conditions"]] == ["Denied"]
 

@@ -135,12 +135,8 @@ def _is_deep(tree: Tree) -> bool:
     level: list[Any] = [tree]
     for _ in range(_MAX_DEPTH):
         # `isinstance` and not `is_map`: a call of ours for each of 100,000 values would take 20 ms of the event loop.
-        level = [
-            one
-            for node in level
-            for one in (node.values() if isinstance(node, dict) else node)
-            if isinstance(one, _CONTAINERS)
-        ]
+        members = [node.values() if isinstance(node, dict) else node for node in level]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - JSON trees
+        level = [one for each in members for one in each if isinstance(one, _CONTAINERS)]  # pyright: ignore[reportUnknownVariableType] - JSON trees
         if not level:
             return False
     return True
