@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/run.installed: requirements/run.txt pyproject.toml scripts/venv scripts/environment.py $(wildcard systems/*/pyproject.toml)
 	@scripts/venv run
