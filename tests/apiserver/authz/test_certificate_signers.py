@@ -1,4 +1,4 @@
-"""Certificate requests: nobody can make one in another name, nor decide about one without the verb for its signer."""
+"""Certificate requests: none is made in another name, nor decided without the verb for its signer."""
 
 import base64
 from typing import Any
