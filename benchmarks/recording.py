@@ -29,7 +29,7 @@ def describe(path: Path) -> dict[str, float]:
     from levelset.runtime.recording.entries import Batch, Begin, Request
 
     entries = read_recording(path)
-    events = sum(code in {1, 3, 4} for one in entries if isinstance(one, Batch) for code, _ in one.events)
+    events = sum(event.code in {1, 3, 4} for one in entries if isinstance(one, Batch) for event in one.events)
     return {
         "entries": len(entries),
         "events": events,

@@ -74,7 +74,7 @@ def test_an_operator_on_a_real_api_server_replays_exactly(kubeconfig: Path, tmp_
     result = replayed_twice(tmp_path / "run", deployment())
     assert result.reconciles > 5
     assert result.requests > 5
-    raws = [raw for one in read_recording(tmp_path / "run") if isinstance(one, Batch) for _, raw in one.events]
+    raws = [two.raw for one in read_recording(tmp_path / "run") if isinstance(one, Batch) for two in one.events]
     assert any(f'"namespace":"{namespace}"'.encode() in raw and b'"uid"' in raw for raw in raws)
 
 

@@ -114,7 +114,7 @@ class RequestPipeline:
         if state.is_closed or state.loop is not asyncio.get_running_loop():
             self._check(call)
         tap = state.tap
-        begun = None if tap is None else tap.begin(call)
+        begun = None if tap is None else tap.begin_call(call)
         try:
             if direct is None or not is_repeated:
                 response = await (self._repeated if is_repeated else self._once)(call)
@@ -138,10 +138,10 @@ class RequestPipeline:
                     response = await self._continue(call, outcome, deadline)
         except BaseException as error:
             if begun is not None and tap is not None:
-                tap.end(begun, error)
+                tap.end_call(begun, error)
             raise
         if begun is not None and tap is not None:
-            tap.end(begun, response)
+            tap.end_call(begun, response)
         is_plain = response.status < 300 and response.headers.find("warning") is None
         return response if is_plain else self._checked(call, response)
 
@@ -149,15 +149,15 @@ class RequestPipeline:
         """Sends a call and returns its response, whatever its status."""
         self._check(call)
         tap = self._state.tap
-        begun = None if tap is None else tap.begin(call)
+        begun = None if tap is None else tap.begin_call(call)
         if tap is None or begun is None:
             return await self._repeated(call)
         try:
             response = await self._repeated(call)
         except BaseException as error:
-            tap.end(begun, error)
+            tap.end_call(begun, error)
             raise
-        tap.end(begun, response)
+        tap.end_call(begun, response)
         return response
 
     async def aclose(self) -> None:

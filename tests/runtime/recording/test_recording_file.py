@@ -1,22 +1,23 @@
 """The file of a recording: private, append only, bounded, and readable up to a torn end."""
 
+import gc
 import stat
 from pathlib import Path
 
 import pytest
 
 from levelset.errors import BadObject, ConfigError
-from levelset.runtime.recording.entries import Stop
+from levelset.runtime.recording.entries import Answer, Batch, BatchEvent, Begin, End, Request, Start, Stop
 from levelset.runtime.recording.recording_file import MAGIC, RecordingWriter, read_blocks, read_recording
 
-START: tuple[object, ...] = (0, 0, 1, "0.1", "3.11", "2026-01-01T00:00:00+00:00", "default", None, False, [])
+START = Start(0, 1, "0.1", "3.11", "2026-01-01T00:00:00+00:00", "default", None)
 
 
 def write(path: Path, entries: int = 100, **options) -> RecordingWriter:
     writer = RecordingWriter(path, **options)
     writer.add(START)
     for number in range(entries):
-        writer.add((15, number, f"number {number} " * 100))
+        writer.add(Stop(number, f"number {number} " * 100))
     writer.close()
     return writer
 
@@ -70,3 +71,15 @@ def test_quiet_files_are_compressed(tmp_path: Path) -> None:
     write(tmp_path / "run")
     assert (tmp_path / "run").stat().st_size < 10_000
     assert isinstance(read_recording(tmp_path / "run")[-1], Stop)
+
+
+def test_entries_that_wait_to_be_written_are_nothing_for_the_garbage_collector() -> None:
+    waiting = [
+        Batch(0, 0, "1", [event := BatchEvent(3, b"{}")]),
+        Begin(0, 1, "websites", "default/blog", [], 0, 0),
+        Request(0, 1, 1, "GET", "/api/v1/pods", "", "", b""),
+        Answer(0, 1, 200, {}, b"{}"),
+        End(0, 1, "done", None, None, 0.1, 0.0),
+        event,
+    ]
+    assert not any(map(gc.is_tracked, waiting))

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from levelset import Context, Controller, Object, ObjectMeta, Ref, owns, references
 from levelset.runtime.recording import Recording, read_recording
-from levelset.runtime.recording.entries import Request
+from levelset.runtime.recording.entries import Answer, Batch, BatchEvent, Request, ScopeEntry
 from levelset.runtime.recording.recording_file import read_blocks
 from levelset.runtime.recording.redaction import Redactor, stand_in
 from levelset.testing import Cluster
@@ -166,20 +166,30 @@ def test_issued_tokens_are_secret() -> None:
     redactor = Redactor()
     answer = b'{"kind":"TokenRequest","status":{"token":"eyJhbGciOi.very.secret"}}'
     path = "/api/v1/namespaces/x/serviceaccounts/y/token"
-    redactor.learn([(7, 0, 1, 1, "POST", path, "", "", b"{}"), (8, 0, 1, 201, {}, answer)])
+    redactor.learn([Request(0, 1, 1, "POST", path, "", "", b"{}"), Answer(0, 1, 201, {}, answer)])
     assert b"very.secret" not in redactor.clean(answer)
 
 
 def test_kept_texts_are_not_secret() -> None:
     redactor = Redactor(keep=["postgres"])
     raw = b'{"kind":"Secret","data":{"user":"cG9zdGdyZXM="}}'
-    scope = (1, 0, 0, "", "v1", "Secret", None, "", "", False, False)
-    redactor.learn([scope, (2, 0, 0, "1", [(3, raw)])])
+    scope = ScopeEntry(0, 0, "", "v1", "Secret", None, "", "", is_metadata=False, is_changed=False)
+    redactor.learn([scope, Batch(0, 0, "1", [BatchEvent(3, raw)])])
     assert redactor.clean(raw) == raw
 
 
 def test_the_values_of_a_list_of_secrets_are_secret() -> None:
     redactor = Redactor()
     raw = b'{"kind":"SecretList","metadata":{},"items":[{"data":{"password":"aHVudGVyMi1pcw=="}}]}'
-    redactor.learn([(7, 0, 1, 5, "GET", "/api/v1/secrets", "", "", b""), (8, 0, 5, 200, {}, raw)])
+    redactor.learn([Request(0, 1, 5, "GET", "/api/v1/secrets", "", "", b""), Answer(0, 5, 200, {}, raw)])
+    assert b"aHVudGVyMi1pcw" not in redactor.clean(raw)
+
+
+def test_a_secret_that_is_watched_later_is_learned_too() -> None:
+    redactor = Redactor()
+    path = "/api/v1/namespaces/x/configmaps/y"
+    redactor.learn([Request(0, 1, 1, "GET", path, "", "", b""), Answer(0, 1, 200, {}, b"{}")])
+    redactor.learn([ScopeEntry(0, 7, "", "v1", "Secret", None, "", "", is_metadata=False, is_changed=False)])
+    raw = b'{"kind":"Secret","data":{"password":"aHVudGVyMi1pcw=="}}'
+    redactor.learn([Batch(0, 7, "1", [BatchEvent(0, b""), BatchEvent(1, raw), BatchEvent(2, b"12")])])
     assert b"aHVudGVyMi1pcw" not in redactor.clean(raw)

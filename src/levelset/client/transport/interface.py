@@ -96,12 +96,12 @@ class CallTap(Protocol):
     What it raises reaches the caller; it must be quick.
     """
 
-    def begin(self, call: Call, /) -> object | None:
-        """A call is about to be sent; a value for `end`, or None if the call is of no interest."""
+    def begin_call(self, call: Call, /) -> object | None:
+        """A call is about to be sent; a value for `end_call`, or None if the call is of no interest."""
         ...
 
-    def end(self, begun: Any, outcome: Response | BaseException, /) -> None:
-        """The call for which `begin` returned this has ended, with a response of any status or with an error."""
+    def end_call(self, begun: Any, outcome: Response | BaseException, /) -> None:
+        """The call for which `begin_call` returned this has ended, with a response of any status or with an error."""
         ...
 
     def discover(self, read: Callable[[], Awaitable[None]], /) -> Awaitable[None]:

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Final, Protocol, TypeVar, cast
 
+import msgspec
+
 __all__ = ["CURRENT", "TracedTask", "Tracer", "recorded_value"]
 
 T = TypeVar("T")
@@ -46,15 +48,12 @@ class Tracer(Protocol):
         ...
 
 
-class TracedTask:
+class TracedTask(msgspec.Struct, eq=False, gc=False):
     """A reconcile, or a task that it has started; `requests` is how many requests of it are under way."""
 
-    __slots__ = ("number", "requests", "tracer")
-
-    def __init__(self, number: int, tracer: Tracer) -> None:
-        self.number = number
-        self.tracer = tracer
-        self.requests = 0
+    number: int
+    tracer: Tracer
+    requests: int = 0
 
 
 CURRENT: Final[ContextVar[TracedTask | None]] = ContextVar("levelset_traced_task", default=None)

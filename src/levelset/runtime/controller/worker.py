@@ -110,8 +110,6 @@ class WorkerPool(Generic[K]):
         while (due := await self._next(streak)) is not None:
             streak, now, reports = 0, clock(), self._reports_end or _log.isEnabledFor(logging.DEBUG)
             start, tracer = self._start, self.tracer
-            if tracer is not None:
-                start = partial(tracer.start, self.name, start)
             while due is not None:
                 streak += 1
                 slot.key = key = due.key
@@ -122,7 +120,11 @@ class WorkerPool(Generic[K]):
                     if needs_preparation or retrying:
                         request = self._prepare(due, slot)
                     try:
-                        action = await start(key, request, slot)
+                        action = await (
+                            start(key, request, slot)
+                            if tracer is None
+                            else tracer.start(self.name, start, key, request, slot)
+                        )
                         if slot.has_expired:
                             slot.settle()
                     except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 -- none of them ends the worker

@@ -265,7 +265,8 @@ def _versions(entries: Sequence[Entry]) -> Iterator[tuple[int, bool, ObjectKey, 
         if scope.is_metadata and (scope.group, scope.kind) in full:
             continue  # another cache has whole objects
         gvk = GroupVersionKind(scope.group, scope.version, scope.kind)
-        for code, raw in entry.events:
+        for event in entry.events:
+            code, raw = event.code, event.raw
             if code == _LIST:
                 listed[number] = set()
             elif code == _LIST_END:

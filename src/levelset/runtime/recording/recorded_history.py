@@ -189,7 +189,7 @@ def _watches(entries: Sequence[Entry]) -> Iterator[dict[str, Any]]:
         elif isinstance(one, Batch):
             errors.pop(one.scope, None)
             last[one.scope] = one.at
-            events[one.scope] += sum(code in {1, 3, 4} for code, _ in one.events)
+            events[one.scope] += sum(event.code in {1, 3, 4} for event in one.events)
             _count(objects[one.scope], one)
     for number, scope in scopes.items():
         gvk = GroupVersionKind(scope.group, scope.version, scope.kind)
@@ -216,7 +216,8 @@ _read_named = msgspec.json.Decoder(_Named).decode
 
 
 def _count(objects: set[str], batch: Batch) -> None:
-    for code, raw in batch.events:
+    for event in batch.events:
+        code, raw = event.code, event.raw
         if code == 0:
             objects.clear()
         elif code != 2:

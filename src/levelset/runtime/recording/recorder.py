@@ -9,7 +9,7 @@ order in which entries are added is the order in which things happened. A thread
 import asyncio
 import platform
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +21,7 @@ import msgspec
 from levelset.aio import timing
 from levelset.client.internals import attach_tap, known_documents
 from levelset.client.object_types import view_of
+from levelset.client.transport.http1 import LazyHeaders
 from levelset.client.transport.interface import Call, Response
 from levelset.errors import ConfigError
 from levelset.runtime.cache.cluster import Cluster, cluster_sources
@@ -28,7 +29,8 @@ from levelset.runtime.cache.informer import Informer
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.request import Request
 from levelset.runtime.controller.traced_tasks import CURRENT, TracedTask
-from levelset.runtime.recording.entries import FORMAT
+from levelset.runtime.recording import entries
+from levelset.runtime.recording.entries import BatchEvent, Entry
 from levelset.runtime.recording.recording_file import RecordingWriter
 from levelset.runtime.recording.recording_options import Recording
 from levelset.runtime.recording.redaction import Redactor
@@ -45,7 +47,7 @@ _MANY: Final = 2000
 _DISCOVERY: Final = re.compile(r"/api(/[^/]+)?|/apis(/[^/]+){0,2}")
 _HEADERS: Final = ("warning", "retry-after")
 """The headers that clients read; the second one only of errors."""
-_NO_HEADERS: Final[Mapping[str, str]] = {}
+_NO_HEADERS: Final[dict[str, str]] = {}
 _CODES: Final[dict[type[Any], int]] = {Init: 0, InitApply: 1, Apply: 3, Delete: 4}
 
 
@@ -67,7 +69,7 @@ class Recorder:
         self._scopes: dict[Informer, int] = {}
         self._previous_factory: Any = None
         self._writer: RecordingWriter | None = None
-        self._add: Callable[[Any], object] = _ignore
+        self._add: Callable[[Entry], object] = _ignore
         self._timer: asyncio.TimerHandle | None = None
         self._size = 0
         self._flush_timer: asyncio.TimerHandle | None = None
@@ -94,17 +96,16 @@ class Recorder:
         client = self._cluster.client
         redacted = [*(("Secret",) if options.redact_secrets else ()), *options.redact]
         self._add(
-            (
-                0,
-                0,
-                FORMAT,
-                await asyncio.to_thread(_installed_version),
-                platform.python_version(),
-                datetime.now(UTC).isoformat(),
-                client.namespace,
-                client.only_namespace,
-                is_partial,
-                redacted,
+            entries.Start(
+                at=0,
+                format=entries.FORMAT,
+                levelset=await asyncio.to_thread(_installed_version),
+                python=platform.python_version(),
+                wall=datetime.now(UTC).isoformat(),
+                namespace=client.namespace,
+                only_namespace=client.only_namespace,
+                is_partial=is_partial,
+                redacted=redacted,
             )
         )
         self._attach()
@@ -118,7 +119,7 @@ class Recorder:
             return
         self.end_reason = reason
         self._detach()
-        self._add((15, self._now(), reason))
+        self._add(entries.Stop(self._now(), reason))
         self._add = _ignore
         if self._on_end is not None:
             self._on_end(reason)
@@ -142,27 +143,27 @@ class Recorder:
         """Records that the reconciles of a controller are recorded from now on."""
         gvk = view_of(controller.kind).gvk
         words = controller.name, gvk.group, gvk.version, gvk.kind, list(controller.namespaces), controller.concurrency
-        self._add((16, self._now(), *words))
+        self._add(entries.ControllerEntry(self._now(), *words))
 
     def leader(self, *, is_leader: bool) -> None:
         """Records that this process has become the leader, or is it no more."""
-        self._add((14, self._now(), is_leader))
+        self._add(entries.Leader(self._now(), is_leader))
 
     # --- the caches (BatchTap) --------------------------------------------------------------------------------------
 
     def batch(self, informer: Informer, events: Sequence[Event[Any]], version: str | None) -> None:
         """Records a batch that an informer is about to apply."""
-        found = [(3, one.item.cached.raw) if isinstance(one, Apply) else _event(one) for one in events]
-        self._add((2, self._now(), self._scope(informer), version, found))
+        found = [BatchEvent(3, one.item.cached.raw) if isinstance(one, Apply) else _event(one) for one in events]
+        self._add(entries.Batch(self._now(), self._scope(informer), version, found))
         self._wake()
 
     def more(self, informer: Informer) -> None:
         """Records that an informer goes on with its batch."""
-        self._add((3, self._now(), self._scope(informer)))
+        self._add(entries.More(self._now(), self._scope(informer)))
 
     def failed(self, informer: Informer, error: str, is_persistent: bool) -> None:
         """Records an error of a watch."""
-        self._add((4, self._now(), self._scope(informer), error, is_persistent))
+        self._add(entries.WatchFailed(self._now(), self._scope(informer), error, is_persistent))
 
     def _scope(self, informer: Informer) -> int:
         number = self._scopes.get(informer)
@@ -171,31 +172,35 @@ class Recorder:
             self._scopes[informer] = number
             gvk = scope.gvk
             words = str(scope.labels), str(scope.fields), scope.is_metadata, scope.is_changed
-            self._add((1, self._now(), number, gvk.group, gvk.version, gvk.kind, scope.namespace, *words))
+            named = number, gvk.group, gvk.version, gvk.kind, scope.namespace
+            self._add(entries.ScopeEntry(self._now(), *named, *words))
         return number
 
     def _add_snapshot(self, informer: Informer) -> None:
         """Records what a cache holds already, as a list."""
         number, table = self._scope(informer), informer.table
         if table.is_filled:
-            objects = [(1, one.raw) for one in table.cached.values()]
-            events = [(0, b""), *objects, (2, table.resource_version.encode())]
-            self._add((2, self._now(), number, informer.observed, events, True))
+            objects = [BatchEvent(1, one.raw) for one in table.cached.values()]
+            events = [BatchEvent(0, b""), *objects, BatchEvent(2, table.resource_version.encode())]
+            self._add(entries.Batch(self._now(), number, informer.observed, events, is_snapshot=True))
 
     # --- requests (CallTap) -----------------------------------------------------------------------------------------
 
-    def begin(self, call: Call) -> "tuple[int, TracedTask] | Call | None":
+    def begin_call(self, call: Call) -> "tuple[int, TracedTask] | Call | None":
         """Records a request of a reconcile; of the others only discovery."""
         task = CURRENT.get()
         if task is None:
             return None if call.method != "GET" or _DISCOVERY.fullmatch(call.path) is None else call
-        find = call.headers.get
-        content_type = find("content-type") or find("Content-Type") or ""
-        # `_request` and `_now`, inlined: a call of a reconcile must cost little.
+        headers = call.headers
+        content_type = headers.get("content-type") or headers.get("Content-Type") or ""
+        # `_request` and `_now`, inlined: a call of a reconcile must cost little. A function that is an attribute of an
+        # object is called by a name of its own: as a method it would be looked up in the class first.
+        clock, add = self._clock, self._add
         self._requests = number = self._requests + 1
         task.requests += 1
-        at = int((self._clock() - self._began) * 1_000_000)
-        self._add((7, at, task.number, number, call.method, call.path, call.query, content_type, call.body))
+        at = int((clock() - self._began) * 1e6)
+        made = entries.Request(at, task.number, number, call.method, call.path, call.query, content_type, call.body)
+        add(made)
         return number, task
 
     def end_call(self, begun: "tuple[int, TracedTask] | Call", outcome: Response | BaseException) -> None:
@@ -203,17 +208,17 @@ class Recorder:
         if isinstance(begun, Call):
             if isinstance(outcome, Response):
                 accept = begun.headers.get("Accept", "") or begun.headers.get("accept", "")
-                self._add((13, self._now(), begun.path, accept, outcome.status, outcome.body))
+                self._add(entries.Discovery(self._now(), begun.path, accept, outcome.status, outcome.body))
             return
         number, task = begun
+        clock, add = self._clock, self._add
         task.requests -= 1
-        at = int((self._clock() - self._began) * 1_000_000)
-        if isinstance(outcome, Response) and outcome.status < 300 and outcome.stream is None:  # the usual case
-            warning = outcome.headers.find("warning")
-            headers = _NO_HEADERS if warning is None else {"warning": warning}
-            self._add((8, at, number, outcome.status, headers, outcome.body))
+        at = int((clock() - self._began) * 1e6)
+        if type(outcome) is Response and (status := outcome.status) < 300 and type(outcome.headers) is LazyHeaders:
+            # The usual case: a simple response has no warning, and its body is complete.
+            add(entries.Answer(at, number, status, _NO_HEADERS, outcome.body))
         else:
-            self._add((8, at, number, *_answer(outcome)))
+            add(entries.Answer(at, number, *_answer(outcome)))
 
     async def discover(self, read: Callable[[], Awaitable[None]]) -> None:
         """Awaits a lookup of the REST mapper, whose requests are no part of the reconcile that needs it.
@@ -239,7 +244,7 @@ class Recorder:
     ) -> tuple[int, TracedTask]:
         self._requests = number = self._requests + 1
         task.requests += 1
-        self._add((7, self._now(), task.number, number, method, path, *rest))
+        self._add(entries.Request(self._now(), task.number, number, method, path, *rest))
         return number, task
 
     # --- reconciles (Tracer) ----------------------------------------------------------------------------------------
@@ -250,12 +255,14 @@ class Recorder:
         """Records that a reconcile begins; the result records each of its continuations."""
         if self.end_reason is not None:
             return start(key, request, slot)
+        clock, add = self._clock, self._add
         self._tasks = number = self._tasks + 1
         task = TracedTask(number, self)
         CURRENT.set(task)
-        attempt = request.attempt if isinstance(request, Request) else 0
-        at = int((self._clock() - self._began) * 1_000_000)
-        self._add((5, at, number, controller, key, request.reasons, attempt, request.priority))
+        attempt = request.attempt if type(request) is Request else 0
+        at = int((clock() - self._began) * 1e6)
+        reasons: Any = request.reasons  # encoded as those of the entry
+        add(entries.Begin(at, number, controller, key, reasons, attempt, request.priority))
         return _recorded_steps(start(key, request, slot), task, self)
 
     def give_up(self, handle: Callable[[], Awaitable[T]]) -> Awaitable[T]:
@@ -271,20 +278,21 @@ class Recorder:
         CURRENT.set(None)
         _, result, action, error, seconds, _, _, waited = record
         text = None if error is None else f"{type(error).__name__}: {error}"
-        at = int((self._clock() - self._began) * 1_000_000)
-        self._add((12, at, task.number, result, action.after, text, seconds, waited))
+        clock, add = self._clock, self._add
+        at = int((clock() - self._began) * 1e6)
+        add(entries.End(at, task.number, result, action.after, text, seconds, waited))
         if self._flush_timer is None:
             self._wake()
 
     def value(self, task: TracedTask, name: str, make: Callable[[], Any]) -> Any:
         """Makes a value and records it."""
         found = make()
-        self._add((10, self._now(), task.number, name, found))
+        self._add(entries.Value(self._now(), task.number, name, found))
         return found
 
     def event(self, task: TracedTask, about: str, reason: str, message: str, is_warning: bool) -> None:
         """Records that a Kubernetes Event was recorded."""
-        self._add((11, self._now(), task.number, about, reason, message, is_warning))
+        self._add(entries.Event(self._now(), task.number, about, reason, message, is_warning))
 
     async def call(self, task: TracedTask, name: str, arguments: bytes, make: Callable[[], Awaitable[Any]]) -> Any:
         """Calls a client of the outside and records arguments and result."""
@@ -300,7 +308,7 @@ class Recorder:
     def resumed(self, task: TracedTask, waited_for: Any, error: BaseException | None) -> None:
         """Records that a task goes on; not called if it only goes on inside of a request."""
         is_cancelled = isinstance(error, asyncio.CancelledError)
-        self._add((6, self._now(), task.number, waited_for is None, is_cancelled))
+        self._add(entries.Resume(self._now(), task.number, waited_for is None, is_cancelled))
 
     # --- the event loop ---------------------------------------------------------------------------------------------
 
@@ -309,8 +317,8 @@ class Recorder:
         for source in cluster_sources(self._cluster):
             self._add_snapshot(source.informer)
         for path, body in known_documents(self._cluster.client):
-            self._add((13, self._now(), path, "", 200, body))
-        attach_tap(self._cluster.client, _Calls(self))
+            self._add(entries.Discovery(self._now(), path, "", 200, body))
+        attach_tap(self._cluster.client, self)
         self._previous_factory = self._loop.get_task_factory()
         self._loop.set_task_factory(self._create_task)
 
@@ -327,7 +335,7 @@ class Recorder:
         task = CURRENT.get()
         if task is not None and not task.requests and self.end_reason is None:
             child = self._new_task()
-            self._add((9, self._now(), task.number, child.number))
+            self._add(entries.Spawn(self._now(), task.number, child.number))
             coro = TracedCoroutine(coro, child, self)
         if self._previous_factory is not None:
             return self._previous_factory(loop, coro, **options)
@@ -338,7 +346,7 @@ class Recorder:
         return TracedTask(self._tasks, self)
 
     def _now(self) -> int:
-        return int((self._clock() - self._began) * 1_000_000)
+        return int((self._clock() - self._began) * 1e6)
 
     def _wake(self) -> None:
         """Has the entries written soon: after a period, or at once if there are many."""
@@ -364,17 +372,6 @@ class Recorder:
             self.end(self._writer.end_reason)
         elif self._writer is not None and self._writer.pending:
             self._wake()
-
-
-class _Calls:
-    """The recorder as a CallTap, whose `end` is another than that of the recorder."""
-
-    __slots__ = ("begin", "discover", "end")
-
-    def __init__(self, recorder: Recorder) -> None:
-        self.begin = recorder.begin
-        self.end = recorder.end_call
-        self.discover = recorder.discover
 
 
 @coroutine
@@ -449,11 +446,11 @@ def _ignore(_: Any) -> None:
     return None
 
 
-def _event(event: Any) -> tuple[int, bytes]:
+def _event(event: Any) -> BatchEvent:
     code = _CODES.get(event.__class__)
     if code is None:
-        return 2, event.resource_version.encode()
-    return code, event.item.cached.raw if code else b""
+        return BatchEvent(2, event.resource_version.encode())
+    return BatchEvent(code, event.item.cached.raw if code else b"")
 
 
 def _answer(outcome: Response | BaseException) -> tuple[int, dict[str, str], bytes]:

@@ -35,7 +35,6 @@ _BUSY: Final = 512 * 1024
 """Bytes per second above which blocks are not compressed."""
 _TOGETHER: Final = 4096
 """Entries that are looked through for secrets before the first of them is written."""
-_STOP: Final = 15  # the tag of the last entry
 _MAX_PENDING: Final = 200_000
 """Entries that wait for the thread; if there are more, the disk is too slow and the recording ends."""
 
@@ -43,7 +42,7 @@ _MAX_PENDING: Final = 200_000
 class Cleaner(Protocol):
     """Replaces what must not be in the file; called in the thread of the file."""
 
-    def learn(self, entries: Sequence[Any], /) -> None:
+    def learn(self, entries: Sequence[Entry], /) -> None:
         """Sees the entries of the next block, before they are encoded."""
         ...
 
@@ -97,7 +96,7 @@ class RecordingWriter:
     """
 
     def __init__(self, path: Path, *, max_bytes: int | None = None, cleaner: Cleaner | None = None) -> None:
-        self.pending: list[Any] = []
+        self.pending: list[Entry] = []
         """Entries that are not written yet; the event loop appends to it, a thread takes from it."""
         self.add: Final = self.pending.append
         self.end_reason: str | None = None
@@ -127,7 +126,7 @@ class RecordingWriter:
 
     def close(self) -> None:
         """Writes the rest and closes the file. The last entry says why it ended, and is written in a full file, too."""
-        last = self.pending.pop() if self.pending and self.pending[-1][0] == _STOP else None
+        last = self.pending.pop() if self.pending and isinstance(self.pending[-1], entries.Stop) else None
         self.write_pending()
         if last is not None:
             with suppress(OSError):

@@ -24,6 +24,7 @@ import msgspec
 
 from levelset.errors import ConfigError
 from levelset.objects.json_tree import is_list, is_map
+from levelset.runtime.recording.entries import Answer, Batch, Entry, Request, ScopeEntry
 from levelset.runtime.recording.recording_file import read_blocks, rewrite
 
 __all__ = ["MIN_LENGTH", "Redactor", "stand_in"]
@@ -36,7 +37,6 @@ _PARTS: Final = re.compile(rb"""(?=[^\s"',{}\[\]]*[0-9])(?=[^\s"',{}\[\]]*[A-Za-
 """The parts of a longer value that may be secret by themselves: long words with letters and digits."""
 _FIRST: Final = {2: 0x100, 3: 0x4E00, 4: 0x1F300}
 """The first of 256 characters with so many bytes in UTF-8."""
-_SCOPE, _BATCH, _REQUEST, _ANSWER = 1, 2, 7, 8  # the tags of entries
 
 _read: Final = msgspec.json.Decoder().decode
 
@@ -61,31 +61,41 @@ class Redactor:
             self._paths.setdefault(kind, []).append(tuple(path))
         # How the resource of a kind begins in a path: `/policies` belongs to `Policy`.
         self._parts = {kind: f"/{kind.lower().removesuffix('y')}" for kind in self._paths}
-        # Nearly all requests are about other kinds, so one search decides.
+        self._words = ("/token", *self._parts.values())
         self._may_be_secret = re.compile("|".join([*map(re.escape, self._parts.values()), "/token$"])).search
         self._scopes: dict[int, list[str]] = {}
         self._requests: dict[int, list[str]] = {}
         self._values: dict[bytes, bytes] = {}
         self._has_written = self._has_learned_late = False
 
-    def learn(self, entries: Sequence[Any]) -> None:
-        """Finds secret values in entries, which are in their encoded order of fields."""
+    def learn(self, entries: Sequence[Entry]) -> None:
+        """Finds secret values in entries."""
+        if not self._may_have_any(entries):
+            return
         scopes, requests, may_be_secret = self._scopes, self._requests, self._may_be_secret
         for entry in entries:
-            tag = entry[0]
-            if tag == _REQUEST:
-                if may_be_secret(entry[5]) is not None and (kinds := self._kinds_of_path(entry[5])):
-                    requests[entry[3]] = kinds
-                    self._learn(entry[8], kinds)
-            elif tag == _ANSWER:
-                if requests and entry[2] in requests:
-                    self._learn(entry[5], requests.pop(entry[2]))
-            elif tag == _BATCH:
-                if entry[2] in scopes:
-                    for _, raw in entry[4]:
-                        self._learn(raw, scopes[entry[2]])
-            elif tag == _SCOPE and entry[5] in self._paths:
-                scopes[entry[2]] = [entry[5]]
+            if isinstance(entry, Request):
+                if may_be_secret(entry.path) is not None and (kinds := self._kinds_of_path(entry.path)):
+                    requests[entry.number] = kinds
+                    self._learn(entry.body, kinds)
+            elif isinstance(entry, Answer):
+                if requests and entry.number in requests:
+                    self._learn(entry.body, requests.pop(entry.number))
+            elif isinstance(entry, Batch):
+                if entry.scope in scopes:
+                    for event in entry.events:
+                        self._learn(event.raw, scopes[entry.scope])
+            elif isinstance(entry, ScopeEntry) and entry.kind in self._paths:
+                scopes[entry.number] = [entry.kind]
+
+    def _may_have_any(self, entries: Sequence[Entry]) -> bool:
+        """Whether any of the entries may be about a secret kind; most often none is, so they are searched together."""
+        if self._scopes or self._requests:
+            return True
+        paths = "\n".join([one.path for one in entries if type(one) is Request])
+        if any(word in paths for word in self._words):
+            return True
+        return any(isinstance(one, ScopeEntry) and one.kind in self._paths for one in entries)
 
     def clean(self, payload: bytes | bytearray) -> bytes | bytearray:
         """The payload with all known values replaced, in the same length."""

@@ -5,24 +5,20 @@ from collections.abc import Awaitable, Coroutine, Generator
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from levelset.runtime.controller.traced_tasks import CURRENT, TracedTask, Tracer
+from levelset.runtime.controller.traced_tasks import CURRENT, TracedTask
 
 __all__ = ["GatedAwait", "GatedCoroutine", "GatedTask", "RecordedOrder"]
 
 T = TypeVar("T")
 
 
-class GatedTask(TracedTask):
+class GatedTask(TracedTask, eq=False, gc=True, kw_only=True):
     """A reconcile or a task of it; `gate` is what it waits for before it may go on, None while it runs or waits."""
 
-    __slots__ = ("coroutine", "gate", "root")
-
-    def __init__(self, number: int, tracer: Tracer, root: int) -> None:
-        super().__init__(number, tracer)
-        self.root = root
-        self.gate: asyncio.Future[None] | None = None
-        self.coroutine: Any = None
-        """What it runs, to say where it waits."""
+    root: int
+    gate: "asyncio.Future[None] | None" = None
+    coroutine: Any = None
+    """What it runs, to say where it waits."""
 
     def park(self) -> "asyncio.Future[None]":
         """A new gate."""

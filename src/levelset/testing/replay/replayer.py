@@ -159,7 +159,7 @@ class Replayer:
 
     def _apply(self, entry: kinds.Batch) -> None:
         informer = self._scopes[entry.scope]
-        events = [_event(informer.view, code, raw) for code, raw in entry.events]
+        events = [_event(informer.view, one.code, one.raw) for one in entry.events]
         applying = self._applying[entry.scope] = self._in_loop(_applied(informer, events, entry.version))
         next(applying, None)
         if entry.is_snapshot:
@@ -341,7 +341,7 @@ class Replayer:
         begin, self._beginning = self._beginning, None
         assert begin is not None, "workers get requests only from the recording"
         assert begin.key == key, "the request is that of the recording"
-        task = GatedTask(begin.task, self, begin.task)
+        task = GatedTask(begin.task, self, root=begin.task)
         self._tasks[task.number] = task
         CURRENT.set(task)
         if self._before is not None:
@@ -459,7 +459,7 @@ class Replayer:
                 self._differ(parent, self._recorded_text(parent), "starts a task", user_place())
             else:
                 self._advance(entry)
-                child = self._tasks[entry.child] = GatedTask(entry.child, self, parent.root)
+                child = self._tasks[entry.child] = GatedTask(entry.child, self, root=parent.root)
                 coro = GatedCoroutine(coro, child, self)
         return asyncio.Task(coro, loop=loop, **options)
 
@@ -582,12 +582,12 @@ class _DiscoveryTap:
     def __init__(self, replayer: Replayer) -> None:
         self.discover = replayer.discover
 
-    def begin(self, call: Call) -> int | None:
+    def begin_call(self, call: Call) -> int | None:
         """Nothing is recorded."""
         del call
         return None
 
-    def end(self, begun: object, outcome: Response | BaseException) -> None:
+    def end_call(self, begun: object, outcome: Response | BaseException) -> None:
         """Never called."""
 
 
