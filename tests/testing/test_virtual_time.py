@@ -290,8 +290,12 @@ def test_a_thread_of_ones_own_that_calls_into_the_loop_is_refused(work: Any, dae
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_future_of_a_pool_that_calls_back_into_the_loop_is_refused() -> None:
+    is_awaited = threading.Event()
+
     async def main(pool: ThreadPoolExecutor) -> str:
-        return await asyncio.wait_for(asyncio.wrap_future(pool.submit(slowly, 0.02, "done")), 5)
+        job = asyncio.wrap_future(pool.submit(is_awaited.wait, 10.0))
+        asyncio.get_running_loop().call_soon(is_awaited.set)
+        return str(await asyncio.wait_for(job, 5))
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(RealWork, match="calls into the loop"):
         run(main(pool))

@@ -50,7 +50,10 @@ class KeyIndex:
 
     def take(self, prefix: str, *, after: str | None = None, limit: int | None = None) -> list[str]:
         """The first `limit` of these keys, in order."""
-        if not self._has_any(prefix):
+        names = self._names
+        first = bisect_left(names, prefix)
+        is_below = first < len(names) and names[first].startswith(prefix)
+        if not is_below and prefix[: prefix.rfind("/") + 1] not in self._directories:
             return []  # most lists of a server that starts, which asks for every kind
         spans = list(self._spans(prefix, after))
         runs = (
@@ -60,12 +63,6 @@ class KeyIndex:
         # A directory's keys lie between those of its parent (/a/b-c, /a/b/x, /a/b0); unrelated ones never mix.
         nested = any(second.startswith(first) for (first, *_), (second, *_) in pairwise(spans))
         return list(islice(heapq.merge(*runs) if nested else chain.from_iterable(runs), limit))
-
-    def _has_any(self, prefix: str) -> bool:
-        """Whether there may be keys with the prefix."""
-        names = self._names
-        first = bisect_left(names, prefix)
-        return (first < len(names) and names[first].startswith(prefix)) or directory_of(prefix) in self._directories
 
     def _spans(self, prefix: str, after: str | None) -> "Iterator[tuple[str, _Directory, int, int]]":
         """The directories that contain such keys, in order, each with the matching range of its sorted keys."""

@@ -44,6 +44,7 @@ def is_write(call: Call) -> bool:
     return call.method in _WRITES
 
 
+@lru_cache(maxsize=64)  # by identity: several hooks in a row need that of the same call
 def call_info(call: Call) -> CallInfo:
     """Returns the target of a call."""
     return _about(call.path, call.verb, call.words)

@@ -35,6 +35,7 @@ from types import FrameType
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple, Unpack
 
 from levelset.errors import ConfigError
+from levelset.testing.lean_loop import LeanLoop
 
 __all__ = [
     "REFUSED",
@@ -290,6 +291,7 @@ def _shown(args: tuple[Any, ...]) -> str:
     return ", ".join(shown)[:200]
 
 
+_REFUSALS: Final = {name: refusal(name) for name in REFUSED}
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -303,7 +305,7 @@ _SAMPLED: Final = 100
 _MOST_HOT: Final = 5
 
 
-class VirtualLoop(asyncio.SelectorEventLoop):
+class VirtualLoop(LeanLoop):
     """An event loop that starts at 0.0 seconds and never waits.
 
     Real I/O (sockets, pipes, processes, name lookups) raises RealWork: the clock would jump ahead of it. Threads are
@@ -325,8 +327,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Whether real I/O is allowed."""
         self._known: set[threading.Thread] = set()
         """The threads that ran already when the loop was started, or that do not concern it."""
-        for name in () if sockets else REFUSED:
-            setattr(self, name, refusal(name))
+        if not sockets:
+            vars(self).update(_REFUSALS)
 
     def time(self) -> float:
         """The virtual time, in seconds."""

@@ -1,6 +1,7 @@
 """The explorer as a whole: correct controllers, failing ones, and what is not compared."""
 
 import asyncio
+import gc
 from pathlib import Path
 from random import random
 from typing import Any
@@ -14,7 +15,7 @@ from levelset.testing.explore import Exploration, Plan, RunResult, State
 from levelset.testing.explore.search import Explorer, explore_plans
 from tests.stories.examples import load
 from tests.stories.fleets import Fleet, FleetSpec, named_ships, numbered_ships
-from tests.testing.explore.mistakes import Order, OrderStatus, Parcel, orders, parcel
+from tests.testing.explore.mistakes import Order, OrderSpec, OrderStatus, Parcel, orders, parcel
 
 hello = load("02_hello")
 website = load("03_website")
@@ -201,3 +202,27 @@ def test_progress_is_called_for_each_run_within_the_budget() -> None:
     runs = list(explore_plans(Explorer(CORRECT["hello"]), budget=5, progress=results.append))
     assert results == runs
     assert [len(one.plan) for one in runs] == [0, 1, 1, 1, 1, 1]
+
+
+def test_tasks_that_fail_in_disturbed_runs_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def reconcile(order: Order, ctx: Context) -> None:
+        async def ship_later() -> None:
+            await asyncio.sleep(3.0)  # longer than a process lives that crashes
+            await ctx.client.apply(parcel(order, order.name))
+
+        task = asyncio.get_running_loop().create_task(ship_later())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        await ctx.set_status(order, OrderStatus(parcel=order.name))
+
+    async def place(user: Cluster) -> None:
+        await user.create(Order.new("book", OrderSpec()))
+        await user.settled()
+
+    explorer = Explorer(Exploration(place, lambda: [Controller(Order, reconcile)], allowed=["not watched"]))
+    played = explorer.play(Plan.parse("crash-after:patch.Order/test/book/status#1"))
+    gc.collect()
+    assert not played.missed
+    assert [one.getMessage() for one in caplog.records if one.name == "asyncio"] == []

@@ -38,7 +38,7 @@ from levelset.testing.explore.records.run_result import (
 from levelset.testing.explore.reports.call_site_coverage import SiteCounter
 from levelset.testing.explore.reports.report import COMMAND, Failure, PlanResult, Report, write_story
 from levelset.testing.explore.shrink import shrink
-from levelset.testing.explore.simulation.simulation import play
+from levelset.testing.explore.simulation.simulation import logging_disabled, play
 from levelset.testing.explore.state_file import StateFile
 from levelset.testing.explore.worker_processes import InProcess, WorkerPool, can_fork
 
@@ -362,8 +362,9 @@ def explore(
     if jobs < 1:
         raise ConfigError(f"jobs={jobs}: pass the number of processes that run plans, at least 1")
     began = time.monotonic()
-    search = _Search(Explorer(found, seed), budget, progress)
-    search.run(jobs, state, until=math.inf if within is None else began + within)
+    with logging_disabled():
+        search = _Search(Explorer(found, seed), budget, progress)
+        search.run(jobs, state, until=math.inf if within is None else began + within)
     explorer, tried = search.explorer, search.tried
     return Report(
         name=name_of(found),

@@ -66,7 +66,7 @@ from levelset.testing.reconcile_failures import AllowedErrors
 from levelset.testing.virtual_time import HotLoop, Stuck, run
 from levelset.testing.watch_control import WatchControl, WatchedEvent
 
-__all__ = ["play"]
+__all__ = ["logging_disabled", "play"]
 
 K = TypeVar("K")
 
@@ -100,6 +100,7 @@ _RECONCILES_PER_SECOND: Final = 5.0
 """A write, or a read or reconcile, that is repeated more often than the base number plus the rate times the duration of
 the run is an endless loop. Repeated calls are slowed down to two per second."""
 _READS: Final = frozenset({"get", "list", "reconcile", "watch"})
+_NO_LOG: Final = logging.CRITICAL + 1
 _NOTHING: Final = Plan()
 _NO_MASK: Final = Mask()
 
@@ -121,7 +122,7 @@ def play(
     """
     _refuse_inside_a_loop()
     made = Run(plan, seed, is_long=is_long, start=start)
-    with _logging_disabled(), _gc_disabled():
+    with logging_disabled(), _gc_disabled():
         _simulate(_Simulation(exploration, made, baseline, mask, is_long))
     return made
 
@@ -183,6 +184,8 @@ class _Simulation:
 
     async def play(self) -> None:
         """Runs the scenario and fills the result."""
+        if self.baseline is not None:
+            asyncio.get_running_loop().set_exception_handler(_ignore_lost_errors)
         storage = None if self.run.start is None else storage_of(self.run.start)
         async with open_cluster(seed=self.run.seed, storage=storage) as self.cluster:
             await self._prepare()
@@ -568,6 +571,12 @@ class _Simulation:
         made.seconds = round(self.recording.now(), 3)
 
 
+def _ignore_lost_errors(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """The exception handler of a disturbed run: that tasks fail there, as those of a killed process, is expected."""
+    if "future" not in context:
+        loop.default_exception_handler(context)
+
+
 def _is_done(task: "asyncio.Task[None]") -> bool:
     return task.done()
 
@@ -606,11 +615,14 @@ class _Cluster(Cluster):
 
 
 @contextmanager
-def _logging_disabled() -> Generator[None, None, None]:
+def logging_disabled() -> Generator[None, None, None]:
     """Disables the log: failed reconciles and broken watches are expected in a run."""
     logger = logging.getLogger("levelset")
     level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    if level == _NO_LOG:  # for all runs of an exploration: each change of the level costs a step for every logger
+        yield
+        return
+    logger.setLevel(_NO_LOG)
     try:
         yield
     finally:
