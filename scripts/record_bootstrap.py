@@ -45,7 +45,7 @@ def main() -> int:
     """Writes the data file."""
     with serve() as server:
         found = record(server)
-    groups = []
+    groups: list[str] = []
     for plural, trees in found.items():
         lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in trees)
         groups.append(f'"{plural}": [\n{lines}\n]')

@@ -1,6 +1,6 @@
 """Settings of Python's garbage collector for processes that hold many long-lived objects.
 
-A module of its own, because the `levelset` command imports it before anything else.
+A module of its own, because the `levelset` command imports it before all that it needs itself.
 """
 
 import gc

@@ -59,6 +59,13 @@ async def test_the_server_publishes_the_same_schema():
         served = json.loads((await client.send(call)).body)["components"]["schemas"][NAME]
     ours = DOCUMENT["components"]["schemas"][NAME]
     assert served["description"] == "A place to buy things."
+    template = served["properties"]["spec"]["properties"]["template"]
+    assert set(template.pop("properties")) == {
+        "apiVersion",
+        "kind",
+        "metadata",
+    }  # the server adds those of every object
+    assert template.pop("required") == ["kind", "apiVersion"]
     assert served["properties"]["spec"] == ours["properties"]["spec"]
     assert served["x-kubernetes-group-version-kind"] == ours["x-kubernetes-group-version-kind"]
     assert GroupVersionKind(**ours["x-kubernetes-group-version-kind"][0]) == Shop.__definition__.gvk

@@ -68,6 +68,10 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return super().get_command(ctx, cmd_name)
+        # Imported late, as the command: the help needs neither.
+        from levelset.collection_threshold import raise_threshold  # noqa: PLC0415
+
+        raise_threshold()
         module, _, name = entry[0].partition(":")
         found: click.Command = getattr(importlib.import_module(module), name)
         return found

@@ -21,7 +21,6 @@ import msgspec
 from levelset.aio import timing
 from levelset.client.internals import attach_tap, known_documents
 from levelset.client.object_types import view_of
-from levelset.client.transport.http1 import LazyHeaders
 from levelset.client.transport.interface import Call, Response
 from levelset.errors import ConfigError
 from levelset.runtime.cache.cluster import Cluster, cluster_sources
@@ -214,8 +213,7 @@ class Recorder:
         clock, add = self._clock, self._add
         task.requests -= 1
         at = int((clock() - self._began) * 1e6)
-        if type(outcome) is Response and (status := outcome.status) < 300 and type(outcome.headers) is LazyHeaders:
-            # The usual case: a simple response has no warning, and its body is complete.
+        if type(outcome) is Response and (status := outcome.status) < 300 and outcome.headers.find("warning") is None:
             add(entries.Answer(at, number, status, _NO_HEADERS, outcome.body))
         else:
             add(entries.Answer(at, number, *_answer(outcome)))
