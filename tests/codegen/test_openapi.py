@@ -64,7 +64,7 @@ async def test_the_server_publishes_the_same_schema():
         "apiVersion",
         "kind",
         "metadata",
-    }  # the server adds those of every object
+    }  # as every object
     assert template.pop("required") == ["kind", "apiVersion"]
     assert served["properties"]["spec"] == ours["properties"]["spec"]
     assert served["x-kubernetes-group-version-kind"] == ours["x-kubernetes-group-version-kind"]
