@@ -26,8 +26,8 @@ _FRAME = _PAGE + 24
 _PAGES_PER_COMMIT = 4
 _CHANGES_PER_PAGE = 2
 _FIRST_LIMIT = 1_000  # pages: the log may grow to twice as many at a time, if the reserve can
-# Bytes of the reserve for the next writes, when the log has been emptied. Deletions write the pages that incremental vacuum
-# needs, too: with one megabyte a disk full of objects of 100 kB refused the 38th deletion.
+# Bytes of the reserve for the next writes, when the log has been emptied. Deletions write the pages that incremental
+# vacuum needs, too: with one megabyte a disk full of objects of 100 kB refused the 38th deletion.
 _SPARE = 4 * 1024 * 1024
 _MOST_CHANGES = 64
 _MOST_BYTES = 256 * 1024
