@@ -41,12 +41,19 @@ class Server:
         self.token = token
         self._connection: http.client.HTTPSConnection | None = None
 
-    def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Reply:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> Reply:
         """Sends a request; an answer with an error is returned as any other."""
         if self._connection is None:
             host, _, port = self.url.removeprefix("https://").partition(":")
             self._connection = http.client.HTTPSConnection(host, int(port), timeout=60, context=_unverified())
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type, "Accept": accept}
         data = None if body is None else json.dumps(body).encode()
         try:
             self._connection.request(method, path, data, headers)

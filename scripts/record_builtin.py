@@ -1,7 +1,7 @@
 """Records the answers of kube-apiserver to the objects in tests/conformance/builtin/cases.
 
     make record-builtin                 # all areas
-    make record-builtin AREAS=workloads # some of them
+    make record-builtin AREAS=workloads # some of them, or of the topics in sequences/
 
 Starts kube-apiserver and etcd (built by `kube_binaries.py` on first use) and writes tests/conformance/builtin/answers.
 With `--server URL --token TOKEN` a running server is used.
@@ -16,18 +16,19 @@ from typing import Any
 
 from scripts.kube_server import Server, serve
 
-from tests.conformance.builtin import recorded_objects, recorded_resources
+from tests.conformance.builtin import recorded_objects, recorded_resources, recorded_sequences
 
 __all__ = ["main", "record"]
 
 
 def record(server: Server, areas: Iterable[str]) -> int:
-    """Records these areas; returns the number of answers."""
-    count = 0
-    namespace = {"metadata": {"name": recorded_objects.NAMESPACE}}
-    server.request("POST", "/api/v1/namespaces", namespace)
+    """Records these areas and topics; returns the number of answers."""
+    chosen = tuple(areas)
+    for namespace in (recorded_objects.NAMESPACE, recorded_sequences.NAMESPACE):
+        server.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     _record_resources(server)
-    for area in areas:
+    count = sum(_record_topic(server, topic) for topic in recorded_sequences.TOPICS if topic in chosen)
+    for area in (one for one in chosen if one not in recorded_sequences.TOPICS):
         for plural in ("limitranges", "resourcequotas"):  # of an area before, which would change Pods
             server.request("DELETE", f"/api/v1/namespaces/{recorded_objects.NAMESPACE}/{plural}")
         found = {base.name: _answers(base, server) for base in recorded_objects.load(area)}
@@ -39,6 +40,27 @@ def record(server: Server, areas: Iterable[str]) -> int:
         print(f"{area}: {here} answers, {refused} of them refusals")
         count += here
     return count
+
+
+def _record_topic(server: Server, topic: str) -> int:
+    """Records the sequences of a topic; returns the number of answers."""
+    found = {one.name: _sequence_answers(one, server) for one in recorded_sequences.load(topic)}
+    lines = [f"{json.dumps(name)}: {_lines(one)}" for name, one in found.items()]
+    recorded_sequences.answers_file(topic).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    count = sum(map(len, found.values()))
+    print(f"{topic}: {count} answers in sequences")
+    return count
+
+
+def _sequence_answers(sequence: recorded_sequences.Sequence, server: Server) -> dict[str, Any]:
+    exchange = recorded_sequences.run(sequence)
+    try:
+        request = next(exchange)
+        while True:
+            request = exchange.send(tuple(server.request(*request)))
+    except StopIteration as end:
+        found: dict[str, Any] = end.value
+        return found
 
 
 def _record_resources(server: Server) -> None:
@@ -75,7 +97,7 @@ def _answers(base: recorded_objects.Base, server: Server) -> dict[str, Any]:
 def main() -> int:
     """Records the areas of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("areas", nargs="*", default=recorded_objects.AREAS)
+    parser.add_argument("areas", nargs="*", default=[*recorded_objects.AREAS, *recorded_sequences.TOPICS])
     parser.add_argument("--server")
     parser.add_argument("--token", default="")
     given = parser.parse_args()

@@ -108,8 +108,10 @@ class _ApplyRequest(msgspec.Struct, eq=False):
                 subresource=options.subresource or None,
                 ignore=ignored_fields(served, options.subresource),
             ).object
-        except ApplyConflict:
+        except ApplyConflict as error:
             self.check_fields()  # its errors come first
+            if options.subresource == "scale":
+                raise scale.conflict_of_scales(error) from error
             raise
         except BadPatch as error:
             self.check_fields()

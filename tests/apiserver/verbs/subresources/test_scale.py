@@ -6,6 +6,7 @@ from levelset.apiserver.resources.served_resource import ScalePaths, ServedResou
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update
 from levelset.apiserver.verbs.subresources import scale as scaling
+from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.errors import BadRequest, Conflict, Invalid, NotFound
 from tests.apiserver.support.server_state import make_served, make_state, widget
 
@@ -16,7 +17,8 @@ async def start() -> tuple[ServerState, ServedResource, Any]:
 
 
 def scale(replicas: Any, **metadata: Any) -> dict[str, Any]:
-    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": {"replicas": replicas}}
+    named = {"name": "a", **metadata}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": named, "spec": {"replicas": replicas}}
 
 
 def test_the_scale_shows_the_fields_of_the_object() -> None:
@@ -69,7 +71,31 @@ async def test_a_scale_with_an_older_resource_version_is_a_conflict() -> None:
         await scaling.update_scale(state, served, "x", "a", scale(6, resourceVersion=version))
 
 
-@pytest.mark.parametrize("tree", [{"kind": "Widget"}, scale(1, name="b"), {"apiVersion": "autoscaling/v2"}])
+async def test_a_negative_number_of_a_custom_resource_is_named_after_the_resource_and_its_path() -> None:
+    state, served, _ = await start()
+    with pytest.raises(Invalid) as caught:
+        await scaling.update_scale(state, served, "x", "a", scale(-1))
+    assert caught.value.details["kind"] == served.kind
+    assert [(one.field, one.message) for one in caught.value.causes] == [
+        (".spec.replicas", "Invalid value: -1: should be a non-negative integer")
+    ]
+    with pytest.raises(Conflict):
+        await scaling.update_scale(state, served, "x", "a", scale(-1, resourceVersion="999"))
+
+
+async def test_an_unknown_field_of_a_scale_is_a_warning_or_an_error_as_the_request_says() -> None:
+    state, served, _ = await start()
+    options = WriteOptions()
+    await scaling.update_scale(state, served, "x", "a", {**scale(1), "odd": 1}, options=options)
+    assert options.warnings == ['unknown field "odd"']
+    strict = WriteOptions(validation="Strict")
+    with pytest.raises(BadRequest, match='strict decoding error: unknown field "odd"'):
+        await scaling.update_scale(state, served, "x", "a", {**scale(1), "odd": 1}, options=strict)
+
+
+@pytest.mark.parametrize(
+    "tree", [{"kind": "Widget"}, scale(1, name="b"), scale(1, name=""), scale(1, namespace="y"), {"apiVersion": "v2"}]
+)
 async def test_a_body_that_is_not_a_scale_of_this_object_is_a_bad_request(tree: dict[str, Any]) -> None:
     state, served, _ = await start()
     with pytest.raises(BadRequest):

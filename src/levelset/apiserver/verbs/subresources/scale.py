@@ -1,5 +1,6 @@
 """The `scale` subresource: an autoscaling/v1 Scale that shows and sets the desired number of replicas."""
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
@@ -14,15 +15,31 @@ from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs.create_and_update import WriteResult, guaranteed_update
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
-from levelset.errors import BadRequest, LevelsetError
+from levelset.apiserver.wire.status_errors import Undecodable
+from levelset.errors import ApiError, ApplyConflict, BadRequest, Conflict, FieldConflict, Invalid, LevelsetError
 from levelset.objects import LabelSelector
 from levelset.objects.json_tree import copy_tree, is_map
 from levelset.storage import Item
 
-__all__ = ["SCALE_VIEW", "as_scale", "get_scale", "object_from_scale", "patch_scale", "update_scale"]
+__all__ = [
+    "SCALE_VIEW",
+    "as_scale",
+    "conflict_of_scales",
+    "get_scale",
+    "object_from_scale",
+    "patch_scale",
+    "update_scale",
+]
 
+GROUP: Final = "autoscaling"
 API_VERSION: Final = "autoscaling/v1"
 KIND: Final = "Scale"
+_OWNED_SINCE: Final = re.compile(r" using [^ :]+(?: at [0-9TZ:.-]+Z)?")
+_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("kind", "apiVersion", "metadata"), ()),
+    "spec": ("replicas",),
+    "status": ("replicas", "selector"),
+}
 _SHARED: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -54,11 +71,16 @@ async def update_scale(
     options: WriteOptions | None = None,
 ) -> WriteResult:
     """Sets the replicas of an object to those of a complete Scale; raises as `create_and_update.update` does."""
-    replicas = _get(tree, ".spec.replicas")
-    number = 0 if replicas is None else _number(replicas)
-    if number is None or not -(2**31) <= number < 2**31:
-        raise BadRequest(f"spec.replicas must be a whole number of 32 bits, not {replicas!r}")
-    return await patch_scale(state, served, namespace, name, lambda _: tree, options=options)
+    if not _metadata(tree).get("name"):
+        problem = f"the name of the object ({name} based on URL) was undeterminable"
+        raise BadRequest(f"{problem}: name must be provided")
+
+    def replaced(old: Tree) -> Tree:
+        scale = _require_scale(namespace, name, tree, options)
+        _check_uid(served, namespace, name, old, scale)
+        return scale
+
+    return await _write_scale(state, served, namespace, name, replaced, options=options)
 
 
 async def patch_scale(
@@ -71,22 +93,74 @@ async def patch_scale(
     options: WriteOptions | None = None,
 ) -> WriteResult:
     """Sets the replicas of an object to those of the Scale that `change` returns for its current Scale."""
+
+    def patched(old: Tree) -> Tree:
+        try:
+            scale = _require_scale(namespace, name, change(get_scale(served, old)), options)
+        except Undecodable as error:
+            raise status_errors.invalid_patch(error.problem) from error
+        problem = _wrong_uid(old, scale)
+        if problem is not None:
+            raise _patch_conflict(served, name, problem)
+        return scale
+
+    return await _write_scale(state, served, namespace, name, patched, options=options)
+
+
+async def _write_scale(
+    state: ServerState,
+    served: ServedResource,
+    namespace: str | None,
+    name: str,
+    change: Callable[[Tree], Tree],
+    *,
+    options: WriteOptions | None,
+) -> WriteResult:
+    """Sets the replicas to those of the Scale that `change` returns for the object."""
     options = replace(WriteOptions() if options is None else options, subresource="scale")
 
     def scaled(old: Tree, item: Item) -> strategy.PreparedUpdate:
-        scale = _require_scale(name, change(get_scale(served, old)))
-        version = _metadata(scale).get("resourceVersion")
-        if version and version != old["metadata"]["resourceVersion"]:
-            raise status_errors.stale(served, name)
-        uid, known = _metadata(scale).get("uid"), old["metadata"].get("uid")
-        if uid and uid != known:
-            problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {known}"
-            raise status_errors.failed_precondition(served, namespace, name, problem)
+        scale = change(old)
+        if served.custom:  # upstream checks the replicas of a built-in kind first
+            _check_version(served, name, old, scale)
+        replicas = _replicas(served, name, scale)
+        _check_version(served, name, old, scale)
         new = served_tree(served, item)
-        _set(new, _paths(served).spec, _replicas(served, name, scale))
+        _set(new, _paths(served).spec, replicas)
         return strategy.prepare_update(state, served, old, new, options)
 
     return as_scale(served, await guaranteed_update(state, served, namespace, name, scaled, options=options))
+
+
+def _check_version(served: ServedResource, name: str, old: Tree, scale: Tree) -> None:
+    version = _metadata(scale).get("resourceVersion")
+    if not version or version == old["metadata"]["resourceVersion"]:
+        return
+    if not (isinstance(version, str) and version.isdecimal()):
+        # Upstream parses it only here, and has no better answer than this one.
+        raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500, reason="")
+    raise status_errors.stale(served, name)
+
+
+def _wrong_uid(old: Tree, scale: Tree) -> str | None:
+    uid, known = _metadata(scale).get("uid"), old["metadata"].get("uid")
+    if not uid or uid == known:
+        return None
+    return f"Precondition failed: UID in precondition: {uid}, UID in object meta: {known}"
+
+
+def _check_uid(served: ServedResource, namespace: str | None, name: str, old: Tree, scale: Tree) -> None:
+    problem = _wrong_uid(old, scale)
+    if problem is not None:
+        raise status_errors.failed_precondition(served, namespace, name, problem)
+
+
+def _patch_conflict(served: ServedResource, name: str, problem: str) -> Conflict:
+    """409 of a patch, which upstream names after the resource with its subresource."""
+    resource = f"{served.plural}/scale"
+    named = f"{resource}.{served.group}" if served.group else resource
+    details = status_errors.details_of(served, name, kind=resource)
+    return Conflict(f'Operation cannot be fulfilled on {named} "{name}": {problem}', details=details)
 
 
 def as_scale(served: ServedResource, written: WriteResult) -> WriteResult:
@@ -96,11 +170,21 @@ def as_scale(served: ServedResource, written: WriteResult) -> WriteResult:
 
 def object_from_scale(served: ServedResource, name: str, scale: Tree) -> Tree:
     """Returns the applied configuration that corresponds to an applied Scale: only the replicas."""
-    given = _require_scale(name, scale)
+    given = _require_scale(None, name, scale)
     metadata = {word: value for word, value in _metadata(given).items() if word in ("name", "namespace")}
     tree: Tree = {"apiVersion": served.api_version, "kind": served.kind, "metadata": metadata}
     _set(tree, _paths(served).spec, _replicas(served, name, given))
     return tree
+
+
+def conflict_of_scales(error: ApplyConflict) -> ApplyConflict:
+    """Returns the conflict as upstream words it: the owners are those of a Scale, which has no times of writes."""
+
+    def worded(text: str) -> str:
+        return _OWNED_SINCE.sub(f" using {API_VERSION}", text)
+
+    conflicts = [FieldConflict(one.manager, one.field, worded(one.message)) for one in error.conflicts]
+    return ApplyConflict(worded(error.message), conflicts)
 
 
 def _with_replicas(served: ServedResource, tree: Tree, scale: Tree) -> Tree:
@@ -119,17 +203,48 @@ def _paths(served: ServedResource) -> ScalePaths:
     return served.scale
 
 
-def _require_scale(name: str, scale: Any) -> Tree:
+def _require_scale(namespace: str | None, name: str, scale: Any, options: WriteOptions | None = None) -> Tree:
+    """Returns the tree if it is the Scale of this path; raises Undecodable, or BadRequest for another name."""
     if not isinstance(scale, dict):
-        raise BadRequest("the body must be a Scale, an object")
+        raise Undecodable("the body must be a Scale, an object")
     tree = cast("Tree", scale)
-    if tree.get("kind", KIND) != KIND or tree.get("apiVersion", API_VERSION) != API_VERSION:
-        raise BadRequest(f"the body must be a {KIND} of {API_VERSION}, not {tree.get('kind')} {tree.get('apiVersion')}")
-    if _metadata(tree).get("name", name) != name:
-        raise BadRequest(
-            f"the name of the object ({_metadata(tree)['name']}) does not match the name on the URL ({name})"
-        )
+    kind, version = tree.get("kind", KIND), tree.get("apiVersion", API_VERSION)
+    if kind != KIND or version != API_VERSION:
+        raise Undecodable(f"the body must be a {KIND} of {API_VERSION}, not {kind} {version}")
+    _require_number(tree)
+    _check_fields(tree, options)
+    metadata = _metadata(tree)
+    if metadata.get("name", name) != name:
+        raise BadRequest(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+    if namespace is not None and metadata.get("namespace", namespace) not in (namespace, ""):
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
     return tree
+
+
+def _require_number(tree: Tree) -> None:
+    replicas = _get(tree, ".spec.replicas")
+    number = 0 if replicas is None else _number(replicas)
+    if number is None or not -(2**31) <= number < 2**31:
+        raise _undecodable(f"spec.replicas must be a whole number of 32 bits, not {replicas!r}")
+
+
+def _check_fields(tree: Tree, options: WriteOptions | None) -> None:
+    """Reports fields that a Scale does not have: an error or warnings, as the request says."""
+    unknown = [name for name in tree if name not in _FIELDS]
+    for part, names in _FIELDS.items():
+        found = tree.get(part)
+        if names and is_map(found):
+            unknown += [f"{part}.{name}" for name in found if name not in names]
+    problems = [f'unknown field "{name}"' for name in unknown]
+    if options is None or not problems or options.validation == "Ignore":
+        return
+    if options.validation == "Strict":
+        raise _undecodable(f"strict decoding error: {', '.join(problems)}")
+    options.warnings.extend(one for one in problems if one not in options.warnings)
+
+
+def _undecodable(problem: str) -> Undecodable:
+    return Undecodable(f'{KIND} in version "v1" cannot be handled as a {KIND}: {problem}', problem=problem)
 
 
 def _metadata(tree: Tree) -> Tree:
@@ -138,15 +253,18 @@ def _metadata(tree: Tree) -> Tree:
 
 
 def _replicas(served: ServedResource, name: str, scale: Tree) -> int:
-    spec = scale.get("spec")
-    found = cast("Tree", spec).get("replicas", 0) if isinstance(spec, dict) else 0
-    replicas = _number(found)
-    if replicas is None:
-        raise status_errors.invalid_patch(f"spec.replicas must be a whole number, not {found!r}")
-    if replicas < 0:
-        cause = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-        raise status_errors.invalid(served, name, [cause])
-    return replicas
+    """Returns the replicas of a Scale; raises Invalid, named after the Scale unless the resource is a custom one."""
+    replicas = _number(_get(scale, ".spec.replicas")) or 0
+    if replicas >= 0:
+        return replicas
+    if served.custom:
+        path = _paths(served).spec
+        raise status_errors.invalid(
+            served, name, [field_errors.invalid(path, replicas, "should be a non-negative integer")]
+        )
+    cause = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+    text = f'{KIND}.{GROUP} "{name}" is invalid: {cause.field}: {cause.message}'
+    raise Invalid(text, details={"name": name, "group": GROUP, "kind": KIND}, causes=[cause])
 
 
 def _number(value: Any) -> int | None:
