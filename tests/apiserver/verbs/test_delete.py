@@ -115,6 +115,16 @@ async def test_graceful_kinds_get_a_grace_period_that_can_be_shortened() -> None
     assert (await delete.delete(state, served, "x", "a", DeleteOptions(grace_seconds=0))).gone
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+async def test_what_has_ended_gets_no_grace_period_and_is_returned_as_it_was_marked(phase: str) -> None:
+    state, served = make_state(make_served(rules=Rules(graceful=True), schema=lambda: None, status=False))
+    tree = {**widget(spec={"nodeName": "n"}), "status": {"phase": phase}}
+    await create_and_update.create(state, served, "x", tree)
+    removed = await delete.delete(state, served, "x", "a", DeleteOptions(grace_seconds=20))
+    assert removed.gone
+    assert removed.tree["metadata"]["deletionGracePeriodSeconds"] == 0
+
+
 @pytest.mark.parametrize(("requested", "found"), [(2**63 - 1, 2**63 - 1), (-1, 1), (-(2**63), 1)])
 async def test_a_huge_grace_period_is_retained(requested: int, found: int) -> None:
     state, served = make_state(make_served(rules=Rules(graceful=True), schema=lambda: None))

@@ -142,7 +142,7 @@ def _status(code: int, body: Any) -> Any:
 def _table(body: Any) -> Any:
     names = ("name", "type", "format", "priority")
     columns = [[one[name] for name in names] for one in body["columnDefinitions"]]
-    ages = {number for number, one in enumerate(columns) if one[0] == "Age"}
+    ages = {number for number, one in enumerate(columns) if one[0] in ("Age", "Created At")}
     rows = [["<age>" if at in ages else cell for at, cell in enumerate(row["cells"])] for row in body["rows"]]
     return {"columns": columns, "rows": rows}
 

@@ -302,17 +302,18 @@ def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> lis
 def check_immutable_metadata(metadata: Tree, old: Tree) -> list[Cause]:
     """Validates that an update does not change immutable metadata."""
     causes: list[Cause] = []
+    if "deletionTimestamp" in old:
+        added = [one for one in metadata.get("finalizers", ()) if one not in old.get("finalizers", ())]
+        if added:
+            shown = ", ".join(f'"{one}"' for one in added)
+            problem = "no new finalizers can be added if the object is being deleted, found new finalizers"
+            causes.append(field_errors.forbidden("metadata.finalizers", f"{problem} []string{{{shown}}}"))
     if any(map(ne, map(metadata.get, _IMMUTABLE), map(old.get, _IMMUTABLE))):
-        causes = [
+        causes += [
             field_errors.invalid(f"metadata.{word}", metadata.get(word), "field is immutable")
             for word in _IMMUTABLE
             if metadata.get(word) != old.get(word)
         ]
-    if "deletionTimestamp" in old:
-        added = [one for one in metadata.get("finalizers", ()) if one not in old.get("finalizers", ())]
-        if added:
-            problem = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
-            causes.append(field_errors.forbidden("metadata.finalizers", problem))
     return causes
 
 

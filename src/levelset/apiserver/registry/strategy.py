@@ -79,6 +79,8 @@ _CONTAINERS: Final = frozenset({dict, list})
 _UNKNOWN: Final[Any] = object()
 _known: Final[dict[_Outline, dict[str, Any] | None]] = {}
 """The fields of outlines: objects of one kind have few different ones."""
+_IMMUTABLE_REPORTS: Final = 2
+"""How often upstream reports a change of immutable metadata: once for all objects, and once for the kind."""
 _MAX_KNOWN: Final = 4096
 _KNOWN_BYTES: Final = 8 * 1024
 
@@ -268,7 +270,10 @@ def _prepare_update(
         found = check_metadata(metadata, rules, before)
         if found and not options.subresource:
             found = _repeated(served, found)
-        causes = schema_causes + check_immutable_metadata(metadata, before) + found
+        immutable = check_immutable_metadata(metadata, before)
+        if immutable and not options.subresource:
+            immutable *= _IMMUTABLE_REPORTS
+        causes = schema_causes + immutable + found
         _validate(state, served, new, old, causes, subresource=options.subresource)
     if not served.custom:
         _drop_empty(new)

@@ -18,7 +18,7 @@ from levelset.apiserver.verbs.get_and_list import get_item, read_large, select
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import DeleteOptions
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
-from levelset.errors import NotFound
+from levelset.errors import Conflict, NotFound
 from levelset.objects import decode_tree
 from levelset.storage import Item, Mismatch
 
@@ -127,13 +127,14 @@ async def _delete_item(
     old = await read_large(state, served, item) if is_large else served_tree(served, item)
     _check_preconditions(served, name, old, options)
     tree = await read_large(state, served, item) if is_large else served_tree(served, item)
-    if _is_already_marked(tree, options):
+    if _is_already_marked(served, tree, options):
         return DeleteResult(old, gone=False)
     _mark(state, served, tree, options)
     gone = can_be_removed(served, tree)
     if not options.dry_run:
         tree = (await commit.write(state, served, item.key, tree, item=item, old=old)).tree
-    return DeleteResult(old if gone else tree, gone=gone)
+    # A removed Pod is returned as it was marked; upstream marks no other kind before it removes it.
+    return DeleteResult(old if gone and not served.rules.graceful else tree, gone=gone)
 
 
 async def _delete_damaged(
@@ -158,26 +159,28 @@ def _metadata(item: Item) -> Tree:
 
 def _check_preconditions(served: ServedResource, name: str, tree: Tree, options: DeleteOptions) -> None:
     metadata = tree["metadata"]
-    for field, wanted, found in (
-        ("UID", options.uid, metadata.get("uid")),
-        ("ResourceVersion", options.resource_version, metadata.get("resourceVersion")),
+    for field, wanted, found, guess in (
+        ("UID", options.uid, metadata.get("uid"), "deleted and then recreated"),
+        ("ResourceVersion", options.resource_version, metadata.get("resourceVersion"), "modified"),
     ):
         if wanted and wanted != found:
-            error = status_errors.conflict(
-                served, name, f"Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
-            )
+            problem = f"the {field} in the precondition ({wanted}) does not match the {field} in record ({found})"
             # Upstream names the Kind here, and the resource in all other conflicts.
-            error.details = {**error.details, "kind": served.kind}
-            raise error
+            kind = f"{served.kind}.{served.group}" if served.group else served.kind
+            text = f'Operation cannot be fulfilled on {kind} "{name}": {problem}. The object might have been {guess}'
+            raise Conflict(text, details=status_errors.details_of(served, name, kind=served.kind))
 
 
-def _is_already_marked(tree: Tree, options: DeleteOptions) -> bool:
-    """Whether the object is already terminating, and the request changes neither grace period nor propagation."""
+def _is_already_marked(served: ServedResource, tree: Tree, options: DeleteOptions) -> bool:
+    """Whether the object is already terminating, and the request changes neither grace period nor propagation.
+
+    The propagation of a Pod's deletion is decided by the first request.
+    """
     if not is_deleting(tree):
         return False
     left = tree["metadata"].get("deletionGracePeriodSeconds") or 0
     shorter = left > 0 and options.grace_seconds is not None and options.grace_seconds < left
-    return not shorter and options.propagation is None
+    return not shorter and (served.rules.graceful or options.propagation is None)
 
 
 def _mark(state: ServerState, served: ServedResource, tree: Tree, options: DeleteOptions) -> None:
@@ -211,11 +214,16 @@ def _set_finalizers(metadata: dict[str, Any], propagation: str | None) -> None:
 
 
 def _grace(served: ServedResource, tree: Tree, options: DeleteOptions) -> int:
-    """Returns the grace period in seconds; 0 unless the kind is graceful and the object is bound to a node."""
+    """Returns the grace period in seconds; 0 unless the kind is graceful and the object runs on a node."""
     spec: Tree = tree.get("spec") or {}
-    if not served.rules.graceful or not spec.get("nodeName"):
+    if not served.rules.graceful or not spec.get("nodeName") or _has_ended(tree):
         return 0
     found = spec.get("terminationGracePeriodSeconds") if options.grace_seconds is None else options.grace_seconds
     if not isinstance(found, int):
         return DEFAULT_GRACE_SECONDS
     return found if found >= 0 else 1
+
+
+def _has_ended(tree: Tree) -> bool:
+    status = tree.get("status")
+    return status.__class__ is dict and status.get("phase") in ("Succeeded", "Failed")

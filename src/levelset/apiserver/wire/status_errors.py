@@ -297,5 +297,6 @@ def _omitted(number: int) -> Cause:
 
 
 def _join_causes(causes: Sequence[Cause]) -> str:
-    messages = [f"{one.field}: {one.message}" if one.field else one.message for one in causes]
+    # What is reported several times is said once, as upstream.
+    messages = list(dict.fromkeys(f"{one.field}: {one.message}" if one.field else one.message for one in causes))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
