@@ -3,11 +3,12 @@
 An answer in this list must differ: when it does not any more, its line has to go.
 """
 
-__all__ = ["DIFFERENCES"]
+__all__ = ["DIFFERENCES", "SEQUENCE_DIFFERENCES"]
 
 _NO_OBJECT = "the schema wants an object, so it is 400"
 _DANGLING = "no controller writes the condition Dangling"
 _LOOPBACK = "pods that are processes of this machine have loopback addresses"
+_NO_PROTECTION = "no controller would remove the finalizer vac-protection"
 _EMPTY_MAP = "an empty map is dropped before the rules see it, so it is shown as null"
 
 _EMPTIED: dict[str, dict[str, str]] = {
@@ -34,7 +35,7 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("networking", "service", 'create {"spec.clusterIP": "192.168.0.1"}'): "the message has other words",
     ("flowcontrol", "flow schema", 'update {"spec.matchingPrecedence": 600}'): _DANGLING,
     ("flowcontrol", "flow schema", 'status {"spec.matchingPrecedence": 700}'): _DANGLING,
-    ("drivers_and_devices", "attributes class", ""): "no controller would remove the finalizer vac-protection",
+    ("drivers_and_devices", "attributes class", ""): _NO_PROTECTION,
     ("pods", "pod", 'update {"spec.nodeName": "n"}'): "a scheduler may set the node by an update",
     ("updates", "volume changed", 'update {"spec.capacity.storage": null}'): _EMPTY_MAP,
     ("updates", "storage class changed", 'update {"parameters.a": null}'): _EMPTY_MAP,
@@ -48,3 +49,9 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
         for base, verb in bases.items()
     },
 }
+
+SEQUENCE_DIFFERENCES: dict[tuple[str, str], str] = {
+    ("storage: attributes", "created"): _NO_PROTECTION,
+    ("storage: default attributes", "created"): _NO_PROTECTION,
+}
+"""The same of sequences: sequence and request."""

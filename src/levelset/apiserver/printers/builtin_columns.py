@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from levelset.apiserver.printers import cell_values
+from levelset.apiserver.printers.autoscalers import AUTOSCALER
 from levelset.apiserver.printers.cell_values import at, count, joined, labels, listed, number, selector, text
 from levelset.apiserver.printers.pods import POD
 from levelset.apiserver.printers.workloads import (
@@ -278,8 +279,15 @@ def _ingress_addresses(tree: Object, _: datetime) -> str:
     return joined(text(one, "ip") or text(one, "hostname") for one in listed(tree, "status", "loadBalancer", "ingress"))
 
 
-def _autoscaler_target(tree: Object, _: datetime) -> str:
-    return f"{text(tree, 'spec', 'scaleTargetRef', 'kind')}/{text(tree, 'spec', 'scaleTargetRef', 'name')}"
+def _number_or_percentage(tree: Object, name: str) -> str:
+    value = at(tree, "spec", name)
+    return "N/A" if value is None else str(value)
+
+
+def _class_name(tree: Object, _: datetime) -> str:
+    annotations: Object = at(tree, "metadata", "annotations") or {}
+    is_default = any(annotations.get(name) == "true" for name in _DEFAULT_CLASS)
+    return text(tree, "metadata", "name") + (" (default)" if is_default else "")
 
 
 def _text_at(*path: str, default: str = "") -> Cell:
@@ -294,6 +302,7 @@ def _value_at(*path: str, default: Any = None) -> Cell:
     return find
 
 
+_DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 _QUEUING = ("spec", "limited", "limitResponse", "queuing")
 
 PRINTERS: dict[tuple[str, str], dict[str, Cell]] = {
@@ -365,18 +374,13 @@ PRINTERS: dict[tuple[str, str], dict[str, Cell]] = {
         "Pod-Selector": lambda tree, _: selector(at(tree, "spec", "podSelector")),
     },
     ("policy", "poddisruptionbudgets"): {
-        "Min Available": _value_at("spec", "minAvailable", default="N/A"),
-        "Max Unavailable": _value_at("spec", "maxUnavailable", default="N/A"),
+        "Min Available": lambda tree, _: _number_or_percentage(tree, "minAvailable"),
+        "Max Unavailable": lambda tree, _: _number_or_percentage(tree, "maxUnavailable"),
         "Allowed Disruptions": _value_at("status", "disruptionsAllowed", default=0),
     },
-    ("autoscaling", "horizontalpodautoscalers"): {
-        "Reference": _autoscaler_target,
-        "Targets": lambda tree, _: "<unknown>" if at(tree, "spec", "metrics") else "<none>",
-        "MinPods": lambda tree, _: str(number(tree, "spec", "minReplicas") or "<unset>"),
-        "MaxPods": _value_at("spec", "maxReplicas", default=0),
-        "Replicas": _value_at("status", "currentReplicas", default=0),
-    },
+    ("autoscaling", "horizontalpodautoscalers"): AUTOSCALER,
     ("storage.k8s.io", "storageclasses"): {
+        "Name": _class_name,
         "Provisioner": _text_at("provisioner"),
         "ReclaimPolicy": _text_at("reclaimPolicy", default="Delete"),
         "VolumeBindingMode": _text_at("volumeBindingMode", default="Immediate"),

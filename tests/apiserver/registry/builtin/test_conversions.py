@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from levelset.apiserver.registry.builtin.conversions import (
@@ -89,3 +91,37 @@ async def test_v2_fields_survive_an_update_in_v1() -> None:
     assert (found["spec"]["maxReplicas"], found["spec"]["metrics"]) == (4, [memory])
     assert found["spec"]["behavior"] == behavior
     assert "annotations" not in found["metadata"]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 4, "averageValue": "2m"}}},
+        {"type": "Pods", "pods": {"metric": {"name": "hits"}, "current": {"averageValue": "2"}}},
+        {"type": "External", "external": {"metric": {"name": "hits"}, "current": {"value": "2", "averageValue": "1"}}},
+        {
+            "type": "Object",
+            "object": {
+                "metric": {"name": "hits", "selector": {"matchLabels": {"a": "b"}}},
+                "describedObject": {"kind": "Service", "name": "web"},
+                "current": {"value": "2"},
+            },
+        },
+        {
+            "type": "ContainerResource",
+            "containerResource": {"name": "cpu", "container": "main", "current": {"averageValue": "2m"}},
+        },
+    ],
+    ids=lambda metric: metric["type"],
+)
+def test_the_status_of_an_autoscaler_is_the_same_after_a_conversion_to_v1_and_back(metric: Any) -> None:
+    status = {
+        "currentReplicas": 1,
+        "currentMetrics": [metric],
+        "conditions": [{"type": "AbleToScale", "status": "True"}],
+    }
+    tree: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"maxReplicas": 3}, "status": dict(status)}
+    autoscaler_to_v1(tree)
+    assert tree["status"].keys() <= {"currentReplicas", "currentCPUUtilizationPercentage"}
+    autoscaler_to_v2(tree)
+    assert tree == {"metadata": {"name": "a"}, "spec": {"maxReplicas": 3}, "status": status}

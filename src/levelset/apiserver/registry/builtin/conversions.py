@@ -9,6 +9,13 @@ from typing import Any
 
 import msgspec
 
+from levelset.apiserver.registry.builtin.autoscaler_status import (
+    CURRENT_CPU,
+    metrics_from_v1,
+    metrics_to_v1,
+    utilization_of_cpu,
+    with_utilization_of_cpu,
+)
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.errors import BadObject
@@ -67,12 +74,14 @@ def _rename(tree: Object, names: Mapping[str, str]) -> None:
 
 
 TARGET_CPU = "targetCPUUtilizationPercentage"
-CURRENT_CPU = "currentCPUUtilizationPercentage"
 # Annotations in which v1 preserves the fields that only v2 has, so that a client of v1 does not lose them.
 V2_ANNOTATIONS = {
     "metrics": "autoscaling.alpha.kubernetes.io/metrics",
     "behavior": "autoscaling.alpha.kubernetes.io/behavior",
 }
+
+CURRENT_METRICS = "autoscaling.alpha.kubernetes.io/current-metrics"
+CONDITIONS = "autoscaling.alpha.kubernetes.io/conditions"
 
 
 def autoscaler_to_v1(tree: Object) -> None:
@@ -88,10 +97,23 @@ def autoscaler_to_v1(tree: Object) -> None:
     if targets:
         spec[TARGET_CPU] = targets[0]["resource"]["target"]["averageUtilization"]
     tree["spec"] = spec
-    _annotate(tree, annotations)
     if map_member(tree, "status"):
-        hidden = ("currentMetrics", "conditions")
-        tree["status"] = {name: value for name, value in tree["status"].items() if name not in hidden}
+        tree["status"] = _status_to_v1(tree["status"], annotations)
+    _annotate(tree, annotations)
+
+
+def _status_to_v1(status: Object, annotations: Object) -> Object:
+    """Returns the status of v1; what it has no fields for is put into the annotations."""
+    made = dict(status)
+    metrics, conditions = made.pop("currentMetrics", None), made.pop("conditions", None)
+    if is_list(metrics) and metrics:
+        annotations[CURRENT_METRICS] = encode_tree(metrics_to_v1(metrics)).decode()
+        percentage = utilization_of_cpu(metrics)
+        if percentage is not None:
+            made[CURRENT_CPU] = percentage
+    if conditions:
+        annotations[CONDITIONS] = encode_tree(conditions).decode()
+    return made
 
 
 def autoscaler_to_v2(tree: Object) -> None:
@@ -110,9 +132,24 @@ def autoscaler_to_v2(tree: Object) -> None:
     if is_map(preserved["behavior"]):
         spec["behavior"] = preserved["behavior"]
     tree["spec"] = spec
+    metrics, conditions = (_decoded(annotations.pop(key, None)) for key in (CURRENT_METRICS, CONDITIONS))
+    if map_member(tree, "status"):
+        tree["status"] = _status_to_v2(tree["status"], metrics, conditions)
     _annotate(tree, annotations)
-    if CURRENT_CPU in map_member(tree, "status"):
-        tree["status"] = {name: value for name, value in tree["status"].items() if name != CURRENT_CPU}
+
+
+def _status_to_v2(status: Object, metrics: Any, conditions: Any) -> Object:
+    """Returns the status of v2; the CPU's field of v1 is newer than the annotation of its metrics."""
+    made = dict(status)
+    percentage = made.pop(CURRENT_CPU, None)
+    current = metrics_from_v1(metrics) if is_list(metrics) else []
+    if percentage is not None:
+        current = with_utilization_of_cpu(current, percentage)
+    if current:
+        made["currentMetrics"] = current
+    if is_list(conditions):
+        made["conditions"] = conditions
+    return made
 
 
 def _annotate(tree: Object, annotations: Object) -> None:
