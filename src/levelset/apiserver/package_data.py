@@ -4,7 +4,7 @@ import asyncio
 from functools import cache
 
 from levelset.apiserver.controllers import bootstrap_roles
-from levelset.apiserver.openapi import openapi_protobuf
+from levelset.apiserver.openapi import builtin_enums, openapi_protobuf
 from levelset.apiserver.registry.builtin.strategies import RULE_TABLES, kind_rules
 from levelset.apiserver.schema import preload
 from levelset.apiserver.wire import protobuf
@@ -20,6 +20,7 @@ def load_package_data() -> None:
     preload()
     protobuf.preload()
     openapi_protobuf.preload()
+    builtin_enums.preload()
     unicode_data.preload()
     bootstrap_roles.preload()
     builtin_shape("", "v1", "ConfigMap")

@@ -24,6 +24,8 @@ JSON = "application/json"
 PROTOBUF_SPELLINGS = (PROTOBUF_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
 YEAR = timedelta(days=365)
 FOR_EVER = "public, immutable"
+_FORM = 2
+"""Changes with what documents are made of, because clients keep them for ever; 2 has enums."""
 
 
 class OpenApiEndpoint:
@@ -116,7 +118,7 @@ class OpenApiEndpoint:
         if key not in self._hashes:
             resources = self._catalog.resources(group, version)
             parts = [[*api_resources(one), one.selectable, one.schema_source] for one in resources]
-            content = encode_tree([VERSION["gitVersion"], group, version, parts])
+            content = encode_tree([_FORM, VERSION["gitVersion"], group, version, parts])
             self._hashes[key] = hashlib.sha256(content).hexdigest().upper()
         return self._hashes[key]
 

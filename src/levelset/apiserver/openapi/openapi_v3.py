@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from levelset.apiserver.discovery import VERSION, Subresource, subresources_of
+from levelset.apiserver.openapi.builtin_enums import with_enums
 from levelset.apiserver.openapi.custom_schemas import META, REFERENCE, custom_schema, list_schema
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import Object, ServedResource
@@ -193,7 +194,8 @@ def _schemas(resources: list[ServedResource]) -> Object:
     known = [component_name(served) for served in resources if not served.custom]
     lists = [f"{name}List" for name in known]
     parts = [name for part, name in PARTS.items() if any(part in served.subresources for served in resources)]
-    made = components([*COMMON, SCALE, *parts, *known, *lists])
+    found = components([*COMMON, SCALE, *parts, *known, *lists])
+    made = {name: with_enums(name, schema) for name, schema in found.items()}
     for served in resources:
         made.update(_own_schemas(served, made))
     return dict(sorted(made.items()))
