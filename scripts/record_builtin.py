@@ -57,7 +57,8 @@ def _sequence_answers(sequence: recorded_sequences.Sequence, server: Server) -> 
     try:
         request = next(exchange)
         while True:
-            request = exchange.send(tuple(server.request(*request)))
+            reply = server.request(*request)
+            request = exchange.send((reply.code, reply.body))
     except StopIteration as end:
         found: dict[str, Any] = end.value
         return found

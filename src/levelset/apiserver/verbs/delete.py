@@ -20,6 +20,7 @@ from levelset.apiserver.wire.request_options import DeleteOptions
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.errors import Conflict, NotFound
 from levelset.objects import decode_tree
+from levelset.objects.json_tree import is_map
 from levelset.storage import Item, Mismatch
 
 __all__ = ["DeleteResult", "delete", "delete_collection", "response_body"]
@@ -226,4 +227,4 @@ def _grace(served: ServedResource, tree: Tree, options: DeleteOptions) -> int:
 
 def _has_ended(tree: Tree) -> bool:
     status = tree.get("status")
-    return status.__class__ is dict and status.get("phase") in ("Succeeded", "Failed")
+    return is_map(status) and status.get("phase") in ("Succeeded", "Failed")
