@@ -14,8 +14,9 @@ A sequence runs once for each of its objects, which is created first; OBJECT is 
 resourceVersion, and UID the uid, of the last answer that was no error. The methods PATCH+json, +merge, +strategic and
 +apply name the format of the patch; GET+table asks for a Table.
 
-An answer has all that a Status says, the definitions and cells of a Table, and of an object its metadata and what the
-topics are about. The time of a deletion is noted as seconds after the creation, to the nearest five.
+An answer has all that a Status says (but for what `_status` leaves out), the definitions and cells of a Table, and
+of an object its metadata and what the topics are about. The time of a deletion is noted as seconds after the creation,
+to the nearest five.
 """
 
 import json
