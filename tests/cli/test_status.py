@@ -141,10 +141,10 @@ async def test_trigger_reconciles_what_this_member_owns_and_names_the_owner_of_t
     assert json.loads(shown.stdout) == {"triggered": [], "elsewhere": [found]}
 
 
-async def test_status_shows_the_members_and_how_many_objects_each_has() -> None:
+async def test_status_shows_the_members_their_objects_and_how_many_were_handed_over() -> None:
     async with sharing() as (first, _):
         assert first.shard_member is not None
-        mine = first.shard_counts()["websites"][0]
+        mine, gained, lost = first.shard_counts()["websites"]
         shown = (await invoke_async("status")).output.splitlines()
     start = next(number for number, line in enumerate(shown) if line.startswith("MEMBER"))
     assert shown[start].split() == ["MEMBER", "IDENTITY", "OBJECTS", "STATE"]
@@ -152,6 +152,8 @@ async def test_status_shows_the_members_and_how_many_objects_each_has() -> None:
     assert ["pod-a_1", str(mine), "this process"] in rows
     assert [row[0] for row in rows] == ["pod-a_1", "pod-b_2"]
     assert 0 < mine < 8
+    start = next(number for number, line in enumerate(shown) if line.split() == ["SHARED", "OWNED", "GAINED", "LOST"])
+    assert shown[start + 1].split() == ["websites", str(mine), str(gained), str(lost)]
 
 
 async def test_a_kind_without_a_controller_is_reported_with_the_known_kinds() -> None:

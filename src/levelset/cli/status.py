@@ -218,6 +218,9 @@ def _show_status(found: Mapping[str, Any]) -> None:
         click.echo()
         rows = [[one["name"], one["identity"], one["keys"], _member_state(one)] for one in members]
         show_table(("MEMBER", "IDENTITY", "OBJECTS", "STATE"), rows)
+        click.echo()
+        shared = [[name, one["owned"], one["gained"], one["lost"]] for name, one in found["shards"].items()]
+        show_table(("SHARED", "OWNED", "GAINED", "LOST"), shared)
     errors = [error for one in found["controllers"] for error in one["errors"]]
     for error in errors:
         click.echo(f"{mark('fail')} {error['object']}: {error['error']} ({error['next']})")

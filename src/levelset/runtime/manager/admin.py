@@ -56,6 +56,8 @@ class ManagerView(msgspec.Struct, frozen=True):
     is_leader: Callable[[], bool]
     members: "Callable[[], Sequence[MemberReport] | None]" = lambda: None
     """The members of the shards; None without shards."""
+    shard_counts: Callable[[], Mapping[str, tuple[int, int, int]]] = dict[str, tuple[int, int, int]]
+    """For each controller how many objects this member owns, has gained and lost; empty without shards."""
     other_owner: "Callable[[str, str], MemberReport | None]" = lambda _, __: None
     """The other member that owns the object with a key, of a controller with a name; None if it is reconciled here."""
     record: Callable[[RecordingLimits | None], Awaitable[Mapping[str, Any]]] | None = None
@@ -125,6 +127,10 @@ class AdminServer:
             "pid": os.getpid(),
             "is_leader": view.is_leader(),
             "members": msgspec.to_builtins(view.members()),
+            "shards": {
+                name: {"owned": owned, "gained": gained, "lost": lost}
+                for name, (owned, gained, lost) in view.shard_counts().items()
+            },
             "controllers": report_controllers(view.controllers()),
             "watches": report_watches(view.watches()),
         }

@@ -559,6 +559,7 @@ class Manager:
             watches=lambda: [one for managed in self._clusters.values() for one in managed.cluster.stats()],
             is_leader=lambda: self.is_leader,
             members=lambda: None if self._member is None else self._member.members(),
+            shard_counts=self.shard_counts,
             other_owner=self._other_owner,
             record=self._record_on_request,
         )
