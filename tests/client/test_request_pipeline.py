@@ -9,7 +9,7 @@ from levelset.aio import timing
 from levelset.apiserver import ApiServer
 from levelset.client.client import Client
 from levelset.client.internals import with_hook, with_settings
-from levelset.client.request_pipeline import RequestPipeline
+from levelset.client.request_pipeline import RequestPipeline, WarningLog
 from levelset.client.transport.interface import Call, CallCounter, CallCounts, Guard, Hook, Response, Send
 from levelset.client.transport.retry import Retries
 from levelset.errors import ApiError, ConfigError, Unreachable
@@ -43,6 +43,15 @@ async def test_warnings_go_to_on_warning() -> None:
     async with open_client(crd=False, hooks=[hook], **lookup) as client:
         await client.list(Namespace)
     assert reported == [("list Namespace", "a"), ("list Namespace", "b")]
+
+
+async def test_expected_warnings_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    hook = failing(*(fake_response(200, LIST, warning=f'299 - "{text}"') for text in ("old version", "other")))
+    async with open_client(crd=False, hooks=[hook], on_warning=WarningLog(expected=["old version"])) as client:
+        for _ in range(2):
+            await client.list(Namespace)
+    records: list[Any] = [record for record in caplog.records if record.name == "levelset.client"]
+    assert [record.warning for record in records] == ["other"]
 
 
 async def test_a_redirect_is_an_error() -> None:

@@ -69,11 +69,12 @@ class LazyGroup(click.Group):
         if entry is None:
             return super().get_command(ctx, cmd_name)
         # Imported late, as the command: the help needs neither.
-        from levelset.collection_threshold import raise_threshold  # noqa: PLC0415
+        from levelset.garbage_collection import paused, raise_threshold  # noqa: PLC0415
 
         raise_threshold()
         module, _, name = entry[0].partition(":")
-        found: click.Command = getattr(importlib.import_module(module), name)
+        with paused():
+            found: click.Command = getattr(importlib.import_module(module), name)
         return found
 
     def resolve_command(

@@ -20,6 +20,7 @@ from levelset.client.object_types import OnlyMetadata, view_of
 from levelset.codegen.crd import is_custom
 from levelset.codegen.permission import Permission
 from levelset.errors import ConfigError
+from levelset.garbage_collection import paused
 from levelset.objects import Object
 from levelset.objects.kind_definition import definition_of
 from levelset.runtime.controller import Controller
@@ -305,7 +306,8 @@ def load_targets(targets: Iterable[str]) -> LoadedTargets:
     found = LoadedTargets()
     for target in targets:
         name, attribute = split_target(target)
-        module = load_module(name)
+        with paused():
+            module = load_module(name)
         _add(found.modules, module)
         if attribute is None:
             taken = [found.take(value) for key, value in vars(module).items() if not key.startswith("_")]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from levelset.client.object_types import Item, Kind, ObjectScale, OnlyMetadata, View, view_of
     from levelset.client.patches import JsonPatch, MergePatch, Patch, StrategicPatch
     from levelset.client.request_body import Write
+    from levelset.client.request_pipeline import WarningLog
     from levelset.client.rest_mapper import RestMapper
     from levelset.client.transport.in_process import InProcessTransport
     from levelset.client.transport.interface import BodyStream, Call, Hook, Response, Send, Transport
@@ -63,6 +64,7 @@ __all__ = [
     "Transform",
     "Transport",
     "View",
+    "WarningLog",
     "WatchEvent",
     "Write",
     "in_cluster",
@@ -89,6 +91,7 @@ __getattr__, __dir__ = late_exports(
         "levelset.client.object_types": "Item Kind ObjectScale OnlyMetadata View view_of",
         "levelset.client.patches": "JsonPatch MergePatch Patch StrategicPatch",
         "levelset.client.request_body": "Write",
+        "levelset.client.request_pipeline": "WarningLog",
         "levelset.client.rest_mapper": "RestMapper",
         "levelset.client.transport.in_process": "InProcessTransport",
         "levelset.client.transport.interface": "BodyStream Call Hook Response Send Transport",

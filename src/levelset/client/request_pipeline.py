@@ -10,7 +10,7 @@ before and the counters after it, which has the same effect in a single coroutin
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -210,16 +210,17 @@ class RequestPipeline:
 
 
 class WarningLog:
-    """Logs each distinct warning of the server once."""
+    """Logs each distinct warning of the server once, except those that are expected."""
 
-    __slots__ = ("_seen",)
+    __slots__ = ("_expected", "_seen")
 
-    def __init__(self) -> None:
+    def __init__(self, expected: Iterable[str] = ()) -> None:
+        self._expected = frozenset(expected)
         self._seen: set[str] = set()
 
     def __call__(self, call: Call, text: str) -> None:
-        """Logs the warning unless it was logged before."""
-        if text in self._seen:
+        """Logs the warning unless it is expected or was logged before."""
+        if text in self._seen or text in self._expected:
             return
         if len(self._seen) >= _MAX_REMEMBERED:
             self._seen.clear()

@@ -11,7 +11,7 @@ import pytest
 
 from levelset import Ref, open_local
 from levelset.kinds.apps_v1 import Deployment
-from levelset.kinds.core_v1 import Pod, Service
+from levelset.kinds.core_v1 import Endpoints, Pod, Service
 from levelset_local import Options, local_system
 
 SERVER = """
@@ -64,6 +64,15 @@ async def test_a_deployment_serves_at_the_address_of_its_service_and_leaves_no_f
 def files(folder: Path) -> list[Path]:
     """The remaining files of Pods: volumes, logs and records; a folder that is removed meanwhile has none."""
     return [Path(place, name) for place, _, names in os.walk(folder) for name in names]
+
+
+async def test_its_own_use_of_deprecated_endpoints_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        async with open_local(local_system()) as local:
+            ports = [{"port": 80, "targetPort": 8080}]
+            await local.client.create(manifest("Service", "v1", "web", {"selector": LABELS, "ports": ports}))
+            await local.client.wait(Ref(Endpoints, "web", "default"), lambda _: True)
+    assert not [record for record in caplog.records if record.name == "levelset.client"]
 
 
 async def test_creating_an_object_of_an_unsupported_kind_returns_a_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from levelset.client import WarningLog
 from levelset.client.client import Client
 from levelset.errors import ConfigError
 from levelset.objects.kind_definition import definition_of
@@ -63,7 +64,8 @@ async def open_local(
             if listen
             else open_in_process_server(data, system=whole)
         )
-        async with opened as local, await Client.connect(local.server) as client:
+        on_warning = WarningLog(expected=whole.expected_warnings)
+        async with opened as local, await Client.connect(local.server, on_warning=on_warning) as client:
             webhooks = Webhooks(options.pop("webhooks", ()), whole.webhooks)
             await install_crds(client, kinds_to_serve(whole, webhooks))
             manager = Manager(client, webhooks=webhooks, **options)

@@ -26,6 +26,7 @@ import msgspec
 from msgspec.structs import replace
 
 from levelset.aio import event_loop
+from levelset.client import WarningLog
 from levelset.client.client import Client
 from levelset.client.transport.interface import Hook
 from levelset.errors import ConfigError, LevelsetError, NotReady
@@ -336,6 +337,8 @@ class _Program:
         parsed = self._arguments
         # One namespace is that of the client, too; of several, none is.
         namespace = parsed.namespaces[0] if len(parsed.namespaces) == 1 else None
+        on_warning = WarningLog(expected=whole.expected_warnings)
+        options: dict[str, Any] = {"namespace": namespace, "hooks": self._hooks, "on_warning": on_warning}
         if webhooks is not None and webhooks.hooks:
             self._facts["webhooks"] = [one.name for one in webhooks.hooks]
         if webhooks is not None and webhooks.conversions:
@@ -344,7 +347,7 @@ class _Program:
             if whole.needs_own_server:
                 raise ConfigError(f"{whole.name}: needs an API server of its own; pass --local, or leave it out")
             where = parsed.kubeconfig
-            client = await Client.connect(where, context=parsed.context, namespace=namespace, hooks=self._hooks)
+            client = await Client.connect(where, context=parsed.context, **options)
             await stack.enter_async_context(client)
         else:
             # Imported late, as the server that it starts: most programs talk to one that is there already.
@@ -355,7 +358,7 @@ class _Program:
             local = await stack.enter_async_context(
                 open_local_server(parsed.kubeconfig, data=where, durability=durability, port=parsed.port, system=whole)
             )
-            client = await Client.connect(local.server, namespace=namespace, hooks=self._hooks)
+            client = await Client.connect(local.server, **options)
             await stack.enter_async_context(client)
             made = await install_crds(client, kinds_to_serve(whole, webhooks))
             self._facts |= {"url": local.server.url, "kubeconfig": str(local.kubeconfig)}

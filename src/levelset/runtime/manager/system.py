@@ -61,6 +61,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     hints: Sequence[str] = ()
     urls: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     disabled: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    expected_warnings: Sequence[str] = ()
+    """The warnings of the API server, word for word, that its requests cause knowingly; `run` does not log them."""
     needs_own_server: bool = False
     """Whether it replaces parts of a cluster, and so must not run against a cluster that has them."""
 
@@ -92,6 +94,7 @@ def join(*systems: System) -> System:
         hints=[each for one in systems for each in one.hints],
         urls={name: url for one in systems for name, url in one.urls.items()},
         disabled={name: how for one in systems for name, how in one.disabled.items()},
+        expected_warnings=[each for one in systems for each in one.expected_warnings],
         needs_own_server=any(one.needs_own_server for one in systems),
     )
 

@@ -1,10 +1,11 @@
 """The controller of ContainerExecs: runs each command once, in a running container."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from levelset import (
     Action,
@@ -16,11 +17,11 @@ from levelset import (
     await_change,
     references,
     remembers,
+    replace,
     requeue,
     set_condition,
     source,
 )
-from levelset import replace as changed
 from levelset.apiserver import LogRequest
 from levelset.errors import BadRequest
 from levelset.objects import MicroTime
@@ -64,8 +65,7 @@ _SOON: Final = 2.0
 _SOURCES: Final = ("stdout", "stderr")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedExec:
+class ObservedExec(Struct, frozen=True, kw_only=True):
     """The observed state of one command."""
 
     uid: str
@@ -145,7 +145,7 @@ def status_of(one: ContainerExec, observed: ObservedExec, now: datetime) -> Cont
         message=observed.message or (f"exit code {observed.exit_code}" if observed.exit_code is not None else ""),
         observed_generation=one.metadata.generation,
     )
-    return changed(
+    return replace(
         before,
         state=observed.state,
         startup_timestamp=None if observed.started_at is None else MicroTime.of(observed.started_at),

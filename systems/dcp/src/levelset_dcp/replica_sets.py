@@ -1,10 +1,11 @@
 """The controller of ExecutableReplicaSets: creates replicas, and removes surplus ones."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 from typing import Final
+
+from msgspec import Struct
 
 from levelset import (
     Action,
@@ -32,8 +33,7 @@ _LETTERS: Final = "0123456789abcdefghijklmnopqrstuv"
 _FINAL: Final = ("Finished", "Terminated", "FailedToStart", "Unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(Struct, frozen=True):
     """The replicas to create, the surplus replicas to remove, or the seconds to wait."""
 
     create: int = 0

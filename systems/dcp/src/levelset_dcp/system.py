@@ -4,10 +4,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from levelset import Object, System
 from levelset.aio import Supervisor
@@ -48,8 +49,7 @@ KINDS: Final[tuple[type[Object], ...]] = (
 """All kinds of DCP."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """The options of DCP."""
 
     folder: Path | None = None

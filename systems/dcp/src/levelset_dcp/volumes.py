@@ -1,11 +1,11 @@
 """The controller of ContainerVolumes: creates volumes, and removes those that are not persistent."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from levelset import Action, Context, Controller, StateMap, await_change, remembers, requeue, set_condition
-from levelset import replace as changed
+from msgspec import Struct
+
+from levelset import Action, Context, Controller, StateMap, await_change, remembers, replace, requeue, set_condition
 from levelset.aio import timing
 from levelset_dcp.containers.background_tasks import BackgroundTasks, Change
 from levelset_dcp.containers.host import ContainerHost
@@ -23,8 +23,7 @@ def volumes_controller(host: ContainerHost) -> Controller[ContainerVolume]:
     return VolumeReconciler(host).controller()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ObservedVolume:
+class _ObservedVolume(Struct, frozen=True, kw_only=True):
     """The observed state of a volume; pure."""
 
     uid: str
@@ -119,7 +118,7 @@ def status_of(volume: ContainerVolume, observed: _ObservedVolume, now: datetime)
         message=observed.message or f"volume {volume.spec.name} is {observed.state}",
         observed_generation=volume.metadata.generation,
     )
-    return changed(
+    return replace(
         before,
         state=observed.state,
         message=observed.message,

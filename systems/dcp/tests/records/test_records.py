@@ -5,12 +5,12 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from levelset import replace
 from levelset.errors import ConfigError
 from levelset_dcp.records import (
     MemoryRecords,

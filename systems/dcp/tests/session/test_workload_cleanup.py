@@ -3,11 +3,11 @@
 import asyncio
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from levelset import replace
 from levelset.testing import virtual
 from levelset_dcp.cli import main
 from levelset_dcp.engines import EngineNotFound, InMemoryEngine, NewContainer, NewNetwork

@@ -5,9 +5,10 @@ children are deleted with it, or orphaned on purpose.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from levelset import Action, Context, Index, LabelSelector, Object, Ref, requeue
 from levelset.objects import Head, controller_of, remove_owner, set_controller
@@ -41,8 +42,7 @@ CLAIM_INDEXES: Final = (by_owner(), _ORPHANS)
 """The indexes that `claim` reads, for `owns(Pod, indexes=CLAIM_INDEXES)`: objects of other owners are not scanned."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimPlan(Generic[O]):
+class ClaimPlan(Struct, Generic[O], frozen=True):
     """The children of an owner, the orphans that it should adopt, and the children that it should release."""
 
     owned: tuple[O, ...] = ()

@@ -5,8 +5,9 @@ The same as `slowStartBatch` of the controllers of Kubernetes.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from levelset import ApiError
 from levelset.errors import Forbidden, Unreachable
@@ -16,8 +17,7 @@ __all__ = ["BatchResult", "is_namespace_terminating", "slow_start_batch"]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class BatchResult(Generic[T]):
+class BatchResult(Struct, Generic[T], frozen=True):
     """The results of the calls that succeeded, and the first error; the remaining calls were not made."""
 
     succeeded: tuple[T, ...] = ()

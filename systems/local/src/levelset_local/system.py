@@ -4,16 +4,17 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from levelset import Controller, Manager, System
 from levelset.apiserver import LogRequest
 from levelset.kinds.core_v1 import Pod
 from levelset_local.deployments import deployments_controller
-from levelset_local.endpoints import endpoint_slices_controller, endpoints_controller
+from levelset_local.endpoints import ENDPOINTS_WARNING, endpoint_slices_controller, endpoints_controller
 from levelset_local.jobs import jobs_controller
 from levelset_local.node import (
     Images,
@@ -33,8 +34,7 @@ from levelset_machine import LogRotation, LogStore, Machine, SocketProber, claim
 __all__ = ["DataPlane", "Options", "local_system"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """The options of the local system."""
 
     images: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
@@ -113,6 +113,7 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
                     service_addresses=block.services,
                     setup=partial(_connect_resolver, resolver),
                     hints=["kubectl get pods -w"],
+                    expected_warnings=[ENDPOINTS_WARNING],
                     needs_own_server=True,
                 )
 

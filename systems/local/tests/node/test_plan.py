@@ -1,11 +1,11 @@
 """The plan of a node for a Pod: starts, restarts, stops, and when to reconcile again."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from levelset import replace
 from levelset.kinds.core_v1 import Pod, PodStatus
 from levelset.objects import replace as with_fields
 from levelset_local.node import PodRecord, RestartBackoff, plan

@@ -1,11 +1,11 @@
 """The status of a Pod: phase, conditions and container states from its record."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from levelset import replace
 from levelset.kinds.core_v1 import Pod, PodCondition, PodStatus
 from levelset.objects import replace as with_fields
 from levelset_local.node import PodRecord, pod_status

@@ -1,8 +1,8 @@
 """Pod records outlive the manager that stored them."""
 
-from dataclasses import replace
 from pathlib import Path
 
+from levelset import replace
 from levelset_local.node import FileRecordStore, PodRecord
 from levelset_local.node.pod_record import ContainerRecord, PendingEvent
 from systems.local.tests.node.test_plan import end, live

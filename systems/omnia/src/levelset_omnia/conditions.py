@@ -1,8 +1,9 @@
 """Conditions and Events of a status; transition times only move with a change, to avoid needless writes."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
+
+from msgspec import Struct
 
 from levelset import Condition, set_condition
 from levelset.objects import remove_condition
@@ -10,8 +11,7 @@ from levelset.objects import remove_condition
 __all__ = ["Conditions", "StatusEvent"]
 
 
-@dataclass(frozen=True, slots=True)
-class StatusEvent:
+class StatusEvent(Struct, frozen=True):
     """An Event to record for a change of a status."""
 
     reason: str
@@ -19,8 +19,7 @@ class StatusEvent:
     warning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """The conditions of an object at one moment and generation."""
 
     items: tuple[Condition, ...]

@@ -3,9 +3,10 @@
 import asyncio
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from levelset import Context, Ref, encode
 from levelset.objects import decode_tree
@@ -31,8 +32,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """A network that the container is attached to when it is created."""
 
     name: str
@@ -41,8 +41,7 @@ class Joined:
     aliases: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """Everything that the start of a container needs from other objects."""
 
     effective: Effective

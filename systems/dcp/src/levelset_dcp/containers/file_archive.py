@@ -7,9 +7,10 @@ import base64
 import io
 import tarfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from levelset.errors import LevelsetError
 from levelset.objects import from_tree
@@ -26,8 +27,7 @@ class BadFile(LevelsetError):
     """A file that cannot be copied into a container; the message names it and the reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """One entry of the archive."""
 
     path: str
@@ -40,8 +40,7 @@ class Member:
     is_folder: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
+class _Rules(Struct, frozen=True):
     owner: int
     group: int
     umask: int

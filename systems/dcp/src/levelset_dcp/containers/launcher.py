@@ -6,11 +6,10 @@ Operations work on values: they read neither the API nor the observed state.
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from levelset import Ref
+from levelset import Ref, replace
 from levelset.aio import timing
 from levelset.errors import LevelsetError
 from levelset_dcp.containers.create_request import Prepared, build_of, image_of, new_container

@@ -6,8 +6,9 @@ networks without containers. Persistent objects, those of living sessions, and f
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from levelset_dcp.engines import ContainerInfo, Engine, EngineError, EngineNotFound, NetworkInfo
 from levelset_dcp.names import creator_of
@@ -21,8 +22,7 @@ _LEASE: Final = "harvest"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class OrphanReport:
+class OrphanReport(Struct, frozen=True):
     """The names of the removed containers and networks."""
 
     containers: tuple[str, ...] = ()

@@ -4,7 +4,6 @@ The reconciler never waits for the engine: slow operations run as background tas
 results.
 """
 
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -19,6 +18,7 @@ from levelset import (
     owns,
     references,
     remembers,
+    replace,
     requeue,
     source,
 )

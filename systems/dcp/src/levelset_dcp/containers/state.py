@@ -1,10 +1,12 @@
 """The state of a container, its transitions, and the next step of the reconciler; pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
 
+from msgspec import Struct
+
+from levelset import replace
 from levelset.objects import MicroTime
 from levelset_dcp.engines.models import ContainerInfo, ContainerStatusName, EngineHealth, HealthName, PortBinding
 from levelset_dcp.kinds import Container, ContainerSpec, ContainerState, EnvVar, HealthProbeResult
@@ -54,8 +56,7 @@ Adoption = Literal["adopt", "replace", "create", "wait", "foreign"]
 """Adopt it; remove it and create another; create one; wait for one; it belongs to another object."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedContainer:
+class ObservedContainer(Struct, frozen=True, kw_only=True):
     """The observed state of one container."""
 
     uid: str

@@ -1,9 +1,10 @@
 """The requests and results of engine calls: containers, networks, volumes, images and events."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
+
+from msgspec import Struct, field
 
 __all__ = [
     "Attachment",
@@ -37,8 +38,7 @@ PullPolicy = Literal["", "always", "missing", "never"]
 RestartPolicy = Literal["", "no", "on-failure", "unless-stopped", "always"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineStatus:
+class EngineStatus(Struct, frozen=True, kw_only=True):
     """The status of an engine."""
 
     is_installed: bool
@@ -53,8 +53,7 @@ class EngineStatus:
         return self.is_installed and self.is_running
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
+class Mount(Struct, frozen=True, kw_only=True):
     """A directory of this machine or a volume, and its path inside the container."""
 
     source: str
@@ -63,8 +62,7 @@ class Mount:
     read_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PortBinding:
+class PortBinding(Struct, frozen=True, kw_only=True):
     """A port of a container, and its port on this machine; in a request 0 means any free one."""
 
     container_port: int
@@ -73,8 +71,7 @@ class PortBinding:
     host_ip: str = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewContainer:
+class NewContainer(Struct, frozen=True, kw_only=True):
     """The request to create a container."""
 
     image: str
@@ -98,8 +95,7 @@ class NewContainer:
     """Additional arguments for the engine's command line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attachment:
+class Attachment(Struct, frozen=True, kw_only=True):
     """The attachment of a container to a network."""
 
     network: str
@@ -110,8 +106,7 @@ class Attachment:
     gateway: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineHealth:
+class EngineHealth(Struct, frozen=True, kw_only=True):
     """The result of the image's own health check."""
 
     status: HealthName
@@ -120,8 +115,7 @@ class EngineHealth:
     at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerInfo:
+class ContainerInfo(Struct, frozen=True, kw_only=True):
     """The result of inspecting a container."""
 
     id: str
@@ -156,8 +150,7 @@ class ContainerInfo:
         return self.status in ("exited", "dead")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewExec:
+class NewExec(Struct, frozen=True, kw_only=True):
     """The request to run a command inside a container."""
 
     command: tuple[str, ...]
@@ -165,8 +158,7 @@ class NewExec:
     working_directory: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageBuildSecret:
+class ImageBuildSecret(Struct, frozen=True, kw_only=True):
     """A secret of a build: a file, or a variable (`value`, or the environment variable `source` of this process)."""
 
     id: str
@@ -175,8 +167,7 @@ class ImageBuildSecret:
     value: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageBuild:
+class ImageBuild(Struct, frozen=True, kw_only=True):
     """The request to build an image from a directory."""
 
     context: str
@@ -191,8 +182,7 @@ class ImageBuild:
     """Whether newer versions of the base images are pulled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageInfo:
+class ImageInfo(Struct, frozen=True, kw_only=True):
     """The result of inspecting an image."""
 
     id: str
@@ -206,8 +196,7 @@ class ImageInfo:
     user: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewNetwork:
+class NewNetwork(Struct, frozen=True, kw_only=True):
     """The request to create a network."""
 
     name: str
@@ -215,8 +204,7 @@ class NewNetwork:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkInfo:
+class NetworkInfo(Struct, frozen=True, kw_only=True):
     """The result of inspecting a network."""
 
     id: str
@@ -231,8 +219,7 @@ class NetworkInfo:
     created_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeInfo:
+class VolumeInfo(Struct, frozen=True, kw_only=True):
     """The result of inspecting a volume."""
 
     name: str
@@ -242,8 +229,7 @@ class VolumeInfo:
     created_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineEvent:
+class EngineEvent(Struct, frozen=True, kw_only=True):
     """An event of the engine, with the same actions for all engines.
 
     Actions of containers are create, start, restart, die, stop, kill, oom, pause, unpause, destroy, exec_die and

@@ -10,6 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from levelset_dcp.records.interface import Records
 from levelset_dcp.records.memory import MemoryRecords
 from levelset_dcp.workloads.environment import Effective
@@ -66,8 +68,7 @@ def allocate_port(address: str, is_udp: bool) -> int:
     return free_port(address, udp=is_udp)
 
 
-@dataclass(frozen=True, slots=True)
-class StartedRun:
+class StartedRun(Struct, frozen=True):
     """A run with its start time, and the resources to close after its exit: terminal, and logs if it was adopted."""
 
     run: Run

@@ -5,10 +5,11 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from typing import Any
 
-from levelset import Ref, StateMap
+from msgspec import Struct
+
+from levelset import Ref, StateMap, replace
 from levelset.errors import LevelsetError
 from levelset_dcp.executables.host import ExecutableHost, StartedRun
 from levelset_dcp.executables.logs import LogLocation, log_location
@@ -50,8 +51,7 @@ def lifecycle_key(spec: ExecutableSpec, effective: Effective) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(Struct, frozen=True):
     """Everything that the start of a process needs."""
 
     command: Command

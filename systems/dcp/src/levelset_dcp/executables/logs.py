@@ -1,8 +1,9 @@
 """The `log` subresource of Executables, and where their logs are stored."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from levelset import NotFound
 from levelset.apiserver import LogRequest
@@ -16,8 +17,7 @@ __all__ = ["LogLocation", "executable_logs", "log_location", "system_key"]
 _SOURCES: Final = ("stdout", "stderr", "system")
 
 
-@dataclass(frozen=True, slots=True)
-class LogLocation:
+class LogLocation(Struct, frozen=True):
     """The store and the keys of an Executable's stdout and stderr."""
 
     store: LogStore

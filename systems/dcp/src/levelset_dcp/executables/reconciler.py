@@ -1,7 +1,6 @@
 """The controller of Executables: adopts, starts and stops processes, and reports their status."""
 
 import asyncio
-from dataclasses import replace
 from typing import Final
 
 from levelset import (
@@ -14,6 +13,7 @@ from levelset import (
     owns,
     references,
     remembers,
+    replace,
     requeue,
     source,
 )

@@ -1,10 +1,12 @@
 """The state of an Executable's run, its transitions, and the next step of the reconciler; pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
 
+from msgspec import Struct
+
+from levelset import replace
 from levelset_dcp.kinds import EnvVar, Executable, ExecutableState, HealthProbeResult
 from levelset_dcp.workloads.health_probes import is_new_result
 from levelset_dcp.workloads.modes import executable_policy
@@ -57,8 +59,7 @@ Change = Callable[["ObservedRun"], "ObservedRun | None"]
 """A change of the observed state; None if there is nothing to change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedRun:
+class ObservedRun(Struct, frozen=True, kw_only=True):
     """The observed state of one run of an Executable."""
 
     uid: str
@@ -84,7 +85,7 @@ class ObservedRun:
 
     def transition(self, state: ExecutableState, **changes: object) -> "ObservedRun":
         """Moves to another state; an invalid transition changes nothing at all."""
-        return replace(self, state=state, **changes) if can_follow(self.state, state) else self  # type: ignore[arg-type]  # names of attributes
+        return replace(self, state=state, **changes) if can_follow(self.state, state) else self
 
     @property
     def is_alive(self) -> bool:

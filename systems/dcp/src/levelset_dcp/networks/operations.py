@@ -1,8 +1,8 @@
 """The background operations of networks: create or adopt, inspect, connect containers, and remove."""
 
-from dataclasses import replace
 from typing import Final
 
+from levelset import replace
 from levelset.aio import timing
 from levelset_dcp.containers.host import ContainerHost
 from levelset_dcp.engines.errors import (

@@ -1,7 +1,6 @@
 """The controller of ContainerNetworks: creates or adopts networks, and connects containers to them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from levelset import (
@@ -14,6 +13,7 @@ from levelset import (
     StateMap,
     await_change,
     remembers,
+    replace,
     requeue,
     source,
     watches,

@@ -1,12 +1,12 @@
 """The observed state of a network, the connections to change, and its status; all pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from levelset import replace as changed
-from levelset import set_condition
+from msgspec import Struct
+
+from levelset import replace, set_condition
 from levelset_dcp.engines.models import NetworkInfo
 from levelset_dcp.kinds import ContainerNetwork, ContainerNetworkStatus, NetworkState
 
@@ -33,8 +33,7 @@ def name_of(network: ContainerNetwork) -> str:
     return network.spec.network_name or f"{network.name[:200]}-{network.metadata.uid[:8]}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedNetwork:
+class ObservedNetwork(Struct, frozen=True, kw_only=True):
     """The observed state of a network."""
 
     uid: str
@@ -62,8 +61,7 @@ class ObservedNetwork:
 Change = Callable[[ObservedNetwork], ObservedNetwork | None]
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionChanges:
+class ConnectionChanges(Struct, frozen=True):
     """The containers to connect, with their aliases, and the containers to disconnect."""
 
     connect: Mapping[str, tuple[str, ...]]
@@ -138,7 +136,7 @@ def status_of(network: ContainerNetwork, observed: ObservedNetwork, now: datetim
         observed_generation=network.metadata.generation,
     )
     info = observed.info
-    return changed(
+    return replace(
         before,
         state=observed.state,
         message=observed.message,

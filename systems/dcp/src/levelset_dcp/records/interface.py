@@ -1,9 +1,10 @@
 """The interface of records: persistent workloads, and the leases between sessions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from levelset_machine import Identity
 
@@ -12,8 +13,7 @@ __all__ = ["ProcessRecord", "Records", "ResourceKind", "ResourceRecord", "Worklo
 ResourceKind = Literal["container", "network"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessRecord:
+class ProcessRecord(Struct, frozen=True, kw_only=True):
     """One persistent process that runs, or ran when the record was written."""
 
     name: str
@@ -28,8 +28,7 @@ class ProcessRecord:
     """The workload that it belongs to, for `levelset-dcp cleanup`; that of the session unless given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceRecord:
+class ResourceRecord(Struct, frozen=True, kw_only=True):
     """One persistent container or network of an engine."""
 
     kind: ResourceKind
@@ -43,8 +42,7 @@ class ResourceRecord:
     """As of a ProcessRecord."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadRecords:
+class WorkloadRecords(Struct, frozen=True):
     """All records of one workload."""
 
     processes: Sequence[ProcessRecord] = ()

@@ -1,7 +1,6 @@
 """Records in memory, for tests and for sessions without persistent workloads."""
 
-from dataclasses import replace
-
+from levelset import replace
 from levelset_dcp.records.interface import ProcessRecord, ResourceKind, ResourceRecord, WorkloadRecords
 
 __all__ = ["MemoryRecords"]

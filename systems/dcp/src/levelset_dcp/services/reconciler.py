@@ -1,11 +1,22 @@
 """The controller of Services: listens, forwards connections to Endpoints, and reports the address."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
-from levelset import Action, Context, Controller, Index, Ref, StateMap, await_change, remembers, requeue, watches
+from levelset import (
+    Action,
+    Context,
+    Controller,
+    Index,
+    Ref,
+    StateMap,
+    await_change,
+    remembers,
+    replace,
+    requeue,
+    watches,
+)
 from levelset_dcp.kinds import Endpoint, Service
 from levelset_dcp.names import finalizer
 from levelset_dcp.services.listeners import Listeners

@@ -1,10 +1,10 @@
 """The listen address of a Service, its attempts to listen, and its status; all pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace as changed
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from levelset import replace, set_condition
 from levelset_dcp.kinds import Endpoint, Service, ServiceStatus
@@ -36,16 +36,14 @@ _BOUND: Final[dict[AllocationMode, tuple[tuple[str, ...], str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ListenAddress:
+class ListenAddress(Struct, frozen=True):
     """Where a Service listens: its addresses, of which the first is required, and the address in the status."""
 
     addresses: tuple[str, ...]
     advertised: str
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """The progress of listening: the port, or the number of attempts and the last error."""
 
     generation: int
@@ -73,7 +71,7 @@ def preferred_port(service: Service) -> int:
 
 def failed(attempt: Attempt, error: str) -> Attempt:
     """Records a failed attempt."""
-    return changed(attempt, tries=attempt.tries + 1, error=error)
+    return replace(attempt, tries=attempt.tries + 1, error=error)
 
 
 def endpoints_of(service: Service, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:

@@ -5,9 +5,10 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, cast
+
+from msgspec import Struct
 
 from levelset.apiserver import ConnectionInfo, read_kubeconfig
 from levelset.errors import ConfigError, LevelsetError, Unreachable
@@ -40,16 +41,14 @@ _JSON: Final = (("Content-Type", "application/json"),)
 _TIMEOUT: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class AdminRequest:
+class AdminRequest(Struct, frozen=True):
     """A parsed PATCH request."""
 
     status: ExecutionStatus | None = None
     cleanup: Cleanup | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AdminResponse:
+class AdminResponse(Struct, frozen=True):
     """The response to a request, and the change that it causes."""
 
     code: int

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from levelset import Client, Conflict, Object
 from levelset.aio import timing
@@ -37,8 +38,7 @@ _LONGEST_PAUSE: Final = 1.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class CleanupReport:
+class CleanupReport(Struct, frozen=True):
     """The number of deleted objects by kind, and the objects that are left."""
 
     deleted: Mapping[str, int] = field(default_factory=dict[str, int])

@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from levelset import open_local
 from levelset.aio import Supervisor
@@ -47,8 +48,7 @@ async def wait_for_exit(identity: Identity) -> None:
             await run.wait()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionOptions:
+class SessionOptions(Struct, frozen=True, kw_only=True):
     """The options of a session."""
 
     kubeconfig: Path

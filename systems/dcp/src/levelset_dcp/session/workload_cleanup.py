@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from levelset.aio import timing
 from levelset.errors import LevelsetError
 from levelset_dcp.engines.errors import EngineNotFound
@@ -64,8 +66,7 @@ async def _run_concurrently(work: Sequence[Awaitable[None]]) -> None:
             group.create_task(one(piece))
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     records: Records
     report: WorkloadReport
     runner: Runner

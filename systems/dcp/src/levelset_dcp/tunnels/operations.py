@@ -3,10 +3,10 @@
 import asyncio
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from levelset import replace
 from levelset.aio import timing
 from levelset_dcp.containers.file_archive import Member, archive_of
 from levelset_dcp.containers.host import ContainerHost

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from levelset import (
     owns,
     references,
     remembers,
+    replace,
     requeue,
     source,
 )

@@ -1,12 +1,12 @@
 """The observed state of a tunnel proxy, the tunnels to open and close, and its status; all pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal
 
-from levelset import Ref, set_condition
-from levelset import replace as changed
+from msgspec import Struct, field
+
+from levelset import Ref, replace, set_condition
 from levelset.objects import MicroTime
 from levelset_dcp.kinds import (
     ContainerNetwork,
@@ -44,8 +44,7 @@ ATTEMPTS: Final = 20
 Target = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TunnelState:
+class TunnelState(Struct, frozen=True, kw_only=True):
     """The observed state of one tunnel."""
 
     number: int
@@ -63,8 +62,7 @@ class TunnelState:
         return self.state == "NotReady" and self.port > 0 and self.attempts == 0 and not self.error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedTunnelProxy:
+class ObservedTunnelProxy(Struct, frozen=True, kw_only=True):
     """The observed state of a proxy with its tunnels."""
 
     uid: str
@@ -87,8 +85,7 @@ class ObservedTunnelProxy:
 Change = Callable[[ObservedTunnelProxy], ObservedTunnelProxy | None]
 
 
-@dataclass(frozen=True, slots=True)
-class TunnelChanges:
+class TunnelChanges(Struct, frozen=True):
     """The tunnels to open, with their targets, and the tunnels to close, with the reasons."""
 
     open: Mapping[str, tuple[TunnelState, Target]]
@@ -228,7 +225,7 @@ def status_of(
         observed_generation=proxy.metadata.generation,
     )
     is_running = observed.state == "Running"
-    return changed(
+    return replace(
         before,
         state=observed.state,
         message=observed.message,

@@ -4,9 +4,10 @@ import asyncio
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from levelset_dcp.kinds import EnvVar
 from levelset_dcp.workloads.templates import TemplateContext, evaluate
@@ -19,8 +20,7 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Effective:
+class Effective(Struct, frozen=True):
     """The environment and arguments of a workload; `explicit` are the variables of spec and env files."""
 
     env: Mapping[str, str]

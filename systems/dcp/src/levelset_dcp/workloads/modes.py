@@ -1,8 +1,9 @@
 """Lifecycle modes of workloads and networks: whether they are created, adopted, and removed with their object."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from levelset_dcp.kinds import (
     ContainerNetworkSpec,
@@ -21,8 +22,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ModePolicy:
+class ModePolicy(Struct, frozen=True):
     """What a lifecycle mode means."""
 
     creates: bool

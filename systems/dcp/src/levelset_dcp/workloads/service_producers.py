@@ -4,8 +4,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from levelset import Context, ObjectMeta, Ref, Resource
 from levelset_dcp.kinds import Container, Endpoint, EndpointSpec, Executable, HealthProbe, Service
@@ -31,8 +32,7 @@ class BadProducer(ValueError):
     """The annotation is invalid; the message names the part."""
 
 
-@dataclass(frozen=True, slots=True)
-class Producer:
+class Producer(Struct, frozen=True):
     """One Service that a workload produces, with its address and port, if they are given."""
 
     service: str

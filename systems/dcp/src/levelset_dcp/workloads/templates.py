@@ -6,8 +6,9 @@ of a missing Service, raises `DependencyNotReady`: the workload starts when it i
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
+
+from msgspec import Struct, field
 
 from levelset import Ref, encode
 from levelset.errors import LevelsetError
@@ -44,8 +45,7 @@ class _InvalidTemplate(Exception):
     """A template that is invalid."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateContext:
+class TemplateContext(Struct, frozen=True, kw_only=True):
     """What a template can refer to: the object as a JSON tree, and the functions."""
 
     name: str

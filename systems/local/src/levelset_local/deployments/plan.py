@@ -6,8 +6,9 @@ plan = make_plan(deployment, replica_sets, now=ctx.now())
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from levelset.kinds.apps_v1 import Deployment, DeploymentStatus, ReplicaSet
 from levelset_local.deployments import revisions
@@ -18,8 +19,7 @@ from levelset_local.deployments.status import is_complete, make_status, progress
 __all__ = ["Plan", "make_plan"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """The next step of a Deployment."""
 
     status: DeploymentStatus

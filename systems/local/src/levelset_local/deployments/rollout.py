@@ -7,9 +7,11 @@ each ReplicaSet has observed its latest spec: until then its counts are about an
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
+from msgspec import Struct
+
+from levelset import replace
 from levelset.kinds.apps_v1 import Deployment, DeploymentSpec, ReplicaSet, ReplicaSetStatus
 from levelset_local.deployments import revisions
 
@@ -30,8 +32,7 @@ __all__ = [
 _NO_STATUS = ReplicaSetStatus(replicas=0)
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutLimits:
+class RolloutLimits(Struct, frozen=True):
     """The desired number of Pods, and how many more (surge) or fewer (unavailable) there may be during a rollout."""
 
     desired: int
@@ -49,8 +50,7 @@ class RolloutLimits:
         return self.desired - self.unavailable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaSetSize:
+class ReplicaSetSize(Struct, frozen=True, kw_only=True):
     """A ReplicaSet in numbers: `replicas` of its spec, and `current` and `available` of its status."""
 
     name: str

@@ -6,9 +6,10 @@ Service without Pods has one empty slice, so that clients can tell it from one t
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Final
+
+from msgspec import Struct
 
 from levelset import set_controller
 from levelset.kinds.core_v1 import Pod, Service
@@ -38,8 +39,7 @@ _RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, HEADLESS})
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
-@dataclass(frozen=True, slots=True)
-class SlicePlan:
+class SlicePlan(Struct, frozen=True):
     """The writes to make, in this order."""
 
     stale: tuple[EndpointSlice, ...] = ()

@@ -12,7 +12,10 @@ from levelset_local.endpoints.endpoint_slices import HEADLESS, families_of, is_h
 from levelset_local.endpoints.pod_endpoints import address_of, hostname_in, is_being_deleted, ports_of, reference_to
 from levelset_local.pod_state import is_ready
 
-__all__ = ["is_same_endpoints", "plan_endpoints"]
+__all__ = ["ENDPOINTS_WARNING", "is_same_endpoints", "plan_endpoints"]
+
+ENDPOINTS_WARNING: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+"""What the API server says to every client of Endpoints; they are maintained for clients that know nothing newer."""
 
 _MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 _TRUNCATED: Final = "endpoints.kubernetes.io/over-capacity"

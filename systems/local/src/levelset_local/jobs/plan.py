@@ -5,9 +5,10 @@ its remaining Pods are deleted and counted, and when none is left it becomes `Co
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from levelset import replace
 from levelset.kinds.batch_v1 import Job, JobCondition, JobStatus
@@ -33,8 +34,7 @@ MAX_DELAY: Final = 360.0
 Conditions = tuple[JobCondition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """The next step of a Job; it is executed in the order status, release, drop, stop, create."""
 
     status: JobStatus
@@ -88,8 +88,7 @@ def retry_at(owner: Job, pods: Sequence[Pod]) -> datetime | None:
     return max(times) + timedelta(seconds=backoff_delay(len(times))) if times else None
 
 
-@dataclass(frozen=True, slots=True)
-class _JobState:
+class _JobState(Struct, frozen=True):
     """A Job with its Pods: how far they are counted, and which of them are active.
 
     An active Pod without the tracking finalizer is untracked: a step that was to delete it was interrupted.
@@ -110,8 +109,7 @@ def _job_state(owner: Job, pods: Sequence[Pod], now: datetime) -> _JobState:
     return _JobState(owner, pods, count_pods(owner, pods), now, tracked, untracked)
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Outcome(Struct, frozen=True):
     """The decided outcome of a Job, with the reason and message of its conditions."""
 
     is_success: bool

@@ -7,8 +7,9 @@ by its index: adding an index to a set twice has no effect, so no uid is needed.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from levelset.kinds.batch_v1 import Job, JobStatus, UncountedTerminatedPods
 from levelset.kinds.core_v1 import Pod
@@ -21,8 +22,7 @@ __all__ = ["FINALIZER", "PodCounts", "count_pods", "counts_as_failed", "has_fina
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodCounts:
+class PodCounts(Struct, frozen=True, kw_only=True):
     """The counted Pods, the uids of those that are still to be counted, and the Pods to release."""
 
     succeeded: int = 0

@@ -1,8 +1,9 @@
 """The policies of a Job: what a failed Pod means, which indexes have failed, and when it has succeeded early; pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from levelset.kinds.batch_v1 import Job, PodFailurePolicyRule
 from levelset.kinds.core_v1 import ContainerStatus, Pod
@@ -24,8 +25,7 @@ FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-failure-count"
 """The annotation of a Pod with how often its index has failed before."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedRule:
+class MatchedRule(Struct, frozen=True):
     """The rule of a pod failure policy that a failed Pod matches."""
 
     action: str

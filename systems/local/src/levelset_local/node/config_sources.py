@@ -4,9 +4,10 @@ Tokens are requested for projected volumes, and again before they expire.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
 
 from levelset import ApiError, Context, Ref
 from levelset.kinds.authentication_v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
@@ -33,8 +34,7 @@ class MissingReference(LookupError):
     """A ConfigMap, Secret or key that a container or volume needs does not exist; the message is that of Kubernetes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSources:
+class ConfigSources(Struct, frozen=True):
     """The ConfigMaps and Secrets of a Pod that exist, by name, and the tokens of its account that were issued."""
 
     config_maps: Mapping[str, ConfigMap] = field(default_factory=dict[str, ConfigMap])
@@ -128,8 +128,7 @@ def _token_key(projection: ServiceAccountTokenProjection) -> TokenKey:
     return projection.audience or "", projection.expiration_seconds or _DEFAULT_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class _IssuedToken:
+class _IssuedToken(Struct, frozen=True):
     text: str
     refresh_at: datetime
 

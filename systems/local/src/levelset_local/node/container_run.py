@@ -1,9 +1,10 @@
 """One run of a container: its process and what its supervision needs, and the termination it ends with."""
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from levelset import NotFound, Ref
 from levelset.kinds.core_v1 import Container, Pod
@@ -19,8 +20,7 @@ _MOST_LOG: Final = 2048
 _LOG_LINES: Final = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerRun:
+class ContainerRun(Struct, frozen=True, kw_only=True):
     """A run of a container, with everything that its probes, hooks and its stop need."""
 
     ref: Ref[Pod]

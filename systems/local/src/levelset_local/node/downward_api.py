@@ -3,8 +3,9 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from levelset import Quantity
 from levelset.kinds.core_v1 import Container, ObjectFieldSelector, Pod, ResourceFieldSelector
@@ -19,8 +20,7 @@ class BadReference(ValueError):
     """A fieldRef or resourceFieldRef names an unknown field; the message is that of Kubernetes."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodInfo:
+class PodInfo(Struct, frozen=True):
     """A Pod with its address, and its node with the resources that it has."""
 
     pod: Pod

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from levelset import Context
+from msgspec import Struct
+
+from levelset import Context, replace
 from levelset.kinds.core_v1 import Container, Pod, Service
 from levelset_local.node.config_sources import ConfigSources
 from levelset_local.node.container_command import StartBlocked, check_command, container_command, set_up_volumes
@@ -24,8 +25,7 @@ __all__ = ["Launcher", "PodInputs"]
 _CANNOT_START: Final = 128
 
 
-@dataclass(frozen=True, slots=True)
-class PodInputs:
+class PodInputs(Struct, frozen=True):
     """A Pod, and the objects from which its environment and volumes are made."""
 
     pod: Pod

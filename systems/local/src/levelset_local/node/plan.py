@@ -1,8 +1,9 @@
 """The next steps of a node for a Pod: a pure function of the Pod, its record and the time."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from levelset.kinds.core_v1 import Container, Pod
 from levelset_local.node.pod_record import ContainerRecord, Failure, PodRecord, RunningProcess
@@ -17,15 +18,13 @@ DEADLINE: Final = Failure(
 _TERMINAL: Final = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """Start a container."""
 
     container: Container
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """Stop a running container within so many seconds; `grace` is the whole grace period that it was given."""
 
     container: Container
@@ -34,8 +33,7 @@ class Stop:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Struct, frozen=True):
     """Complete the deletion of a Pod of which nothing runs any more."""
 
 
@@ -43,8 +41,7 @@ Step = Start | Stop | Remove
 """A step of a plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """The steps to take now, when to reconcile again if nothing changes, and why the Pod has failed, if it has."""
 
     steps: tuple[Step, ...] = ()

@@ -1,7 +1,6 @@
 """The Pod reconciler of the node: binds Pods, starts, stops and restarts their containers, and writes their status."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 from levelset import (
@@ -18,6 +17,7 @@ from levelset import (
     by,
     references,
     remembers,
+    replace,
     requeue,
     source,
     watches,

@@ -5,10 +5,12 @@ the next manager finds the processes that this one has started.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
+
+from levelset import replace
 from levelset.kinds.core_v1 import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
 from levelset_machine import Identity
 
@@ -36,16 +38,14 @@ _LOST: Final = "The process ended while its manager was not running, so that its
 _MOST_EVENTS: Final = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingReason:
+class WaitingReason(Struct, frozen=True, kw_only=True):
     """Why a container does not run."""
 
     reason: str
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Termination:
+class Termination(Struct, frozen=True, kw_only=True):
     """How a run of a container ended."""
 
     code: int
@@ -56,8 +56,7 @@ class Termination:
     finished_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningProcess:
+class RunningProcess(Struct, frozen=True, kw_only=True):
     """The running process of a container, with the results of its hooks and probes."""
 
     identity: Identity
@@ -83,8 +82,7 @@ class RunningProcess:
         return f"levelset://{self.identity.pid}-{self.identity.started}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerRecord:
+class ContainerRecord(Struct, frozen=True, kw_only=True):
     """The state of a container: its current run and the end of the previous one."""
 
     name: str
@@ -105,24 +103,21 @@ class ContainerRecord:
         return self.live is not None or self.ended is not None or self.before is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingEvent:
+class PendingEvent(Struct, frozen=True, kw_only=True):
     """A warning Event that the next reconcile records."""
 
     reason: str
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """Why a Pod as a whole has failed."""
 
     reason: str
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRecord:
+class PodRecord(Struct, frozen=True, kw_only=True):
     """The state of a Pod that this node runs."""
 
     uid: str

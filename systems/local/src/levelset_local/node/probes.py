@@ -3,9 +3,9 @@
 import asyncio
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, Literal
 
+from levelset import replace
 from levelset.aio import timing
 from levelset.errors import ConfigError
 from levelset.kinds.core_v1 import Container, HTTPGetAction, LifecycleHandler, Probe

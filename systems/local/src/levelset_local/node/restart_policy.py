@@ -4,8 +4,9 @@ As with a kubelet the first restart is immediate; the next ones follow after 10,
 minutes. A run of ten minutes resets the back-off.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from levelset.kinds.core_v1 import Container, Pod
 from levelset_local.node.pod_record import ContainerRecord
@@ -13,8 +14,7 @@ from levelset_local.node.pod_record import ContainerRecord
 __all__ = ["RestartBackoff", "is_sidecar", "should_restart"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartBackoff:
+class RestartBackoff(Struct, frozen=True, kw_only=True):
     """The back-off between restarts of a container, in seconds."""
 
     initial: float = 10.0

@@ -4,9 +4,10 @@ Pure: nothing is written here; `mounts` writes it to disk.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
+
+from msgspec import Struct
 
 from levelset.kinds.core_v1 import DownwardAPIVolumeFile, KeyToPath, Volume, VolumeProjection
 from levelset_local.node.config_sources import ConfigSources, MissingReference
@@ -23,8 +24,7 @@ class BadVolume(ValueError):
     """A volume cannot be set up; the message is that of a FailedMount event."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """A file of a volume."""
 
     path: str
@@ -32,20 +32,17 @@ class File:
     mode: int = DEFAULT_MODE
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
+class Files(Struct, frozen=True):
     """A volume of files, which are replaced together when their source changes."""
 
     files: tuple[File, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(Struct, frozen=True):
     """An emptyDir volume."""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """A hostPath volume: a path of this machine."""
 
     path: str

@@ -1,9 +1,10 @@
 """The next step of a ReplicaSet: how many Pods to create, which to delete, and its status; pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from levelset import replace
 from levelset.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
@@ -30,8 +31,7 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 _LOWEST: Final = -(2**31)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The next step of a ReplicaSet; `requeue_at` is when the next of its Pods becomes available."""
 
     create: int = 0
@@ -39,8 +39,7 @@ class Plan:
     requeue_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaFailure:
+class ReplicaFailure(Struct, frozen=True):
     """Why Pods could not be created or deleted: the reason and message of the ReplicaFailure condition."""
 
     reason: Literal["FailedCreate", "FailedDelete"]

@@ -1,10 +1,11 @@
 """The proxies of Services: where they listen on this machine, to which endpoints they forward, and their sockets."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Final, Literal, Protocol, Self
+
+from msgspec import Struct
 
 from levelset import Ref
 from levelset.kinds.core_v1 import Service, ServicePort
@@ -29,8 +30,7 @@ _AFFINITY_SECONDS: Final = 10800.0
 """The default timeout of a session affinity, as in Kubernetes."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ListenAddress:
+class ListenAddress(Struct, frozen=True, order=True):
     """An address and port of this machine on which a Service is served."""
 
     address: str
@@ -41,8 +41,7 @@ class ListenAddress:
         return f"{self.address}:{self.port}/{self.protocol}"
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """The endpoints that a listener forwards to; `sticky` is the session affinity in seconds, None for none."""
 
     endpoints: tuple[Endpoint, ...] = ()
@@ -143,8 +142,7 @@ class Proxy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerChanges:
+class ListenerChanges(Struct, frozen=True):
     """The changes that lead from the current to the wanted listeners, in the order in which they are made."""
 
     close: tuple[ListenAddress, ...]

@@ -3,8 +3,9 @@
 An offset counts from the first byte that was ever written. `start` is the offset of the first byte that is left.
 """
 
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from levelset.errors import ConfigError
 
@@ -13,8 +14,7 @@ __all__ = ["Content", "LogRotation", "LogSource", "MemoryContent"]
 _MIB: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRotation:
+class LogRotation(Struct, frozen=True, kw_only=True):
     """How much of a log is retained: `files` files of up to `size` bytes, as the kubelet does by default.
 
     When the current file is full, it is renamed, and the oldest one is removed. A line is never split, and is in a file

@@ -12,9 +12,10 @@ Texts are bytes throughout: the output of a program need not be UTF-8. Only a li
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec import Struct
 
 __all__ = ["MAX_LINE", "Line", "LineSplitter", "decode_line", "encode_line", "stamp"]
 
@@ -24,8 +25,7 @@ MAX_LINE: Final = 1 << 20
 _STORED: Final = re.compile(rb"(\d{1,18}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (.*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line, or a piece of one that is very long."""
 
     text: bytes

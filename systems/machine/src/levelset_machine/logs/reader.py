@@ -1,9 +1,9 @@
 """The reader of a log: where reading begins, which line has which number, and which lines LogOptions select."""
 
-import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from levelset import replace
 from levelset_machine.logs.content import Content, LogSource
 from levelset_machine.logs.lines import MAX_LINE, Line, LineSplitter, decode_line, stamp
 from levelset_machine.logs.options import LogOptions
@@ -35,10 +35,10 @@ class LineDecoder:
     def _numbered(self, pieces: Iterable[Line]) -> Iterator[Line]:
         for piece in pieces:
             if piece.is_rest:
-                yield dataclasses.replace(piece, number=self._number)
+                yield replace(piece, number=self._number)
                 continue
             number = self._number + 1
-            line = dataclasses.replace(piece, number=number) if self._is_raw else decode_line(piece, number)
+            line = replace(piece, number=number) if self._is_raw else decode_line(piece, number)
             self._number = line.number
             yield line
 

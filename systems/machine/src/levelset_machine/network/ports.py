@@ -6,9 +6,10 @@ import os
 import socket
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from levelset.errors import LevelsetError
 
@@ -27,8 +28,7 @@ class NoPort(LevelsetError):
     """No free port was found."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(Struct, frozen=True):
     """A port that was handed out, and until when it is reserved (seconds since 1970)."""
 
     address: str

@@ -5,9 +5,10 @@ Service `web` in `shop`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 __all__ = ["Lookup", "ServiceName", "parse_service_name", "resolve_host", "resolve_url"]
 
@@ -17,8 +18,7 @@ Lookup = Callable[[str, str], str | None]
 _DOMAIN: Final = "cluster.local"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceName:
+class ServiceName(Struct, frozen=True):
     """The Service that a DNS name refers to."""
 
     name: str

@@ -2,8 +2,9 @@
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol
+
+from msgspec import Struct
 
 from levelset.aio import timing
 from levelset_machine.logs import LogOptions, LogStore
@@ -30,8 +31,7 @@ _MAX_OUTPUT: Final = 200
 """How many characters of a command's output are part of a reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpCheck:
+class HttpCheck(Struct, frozen=True):
     """Requests a URL, `http` or `https`; like a kubelet, it does not verify the certificate."""
 
     url: str
@@ -39,16 +39,14 @@ class HttpCheck:
     method: str = "GET"
 
 
-@dataclass(frozen=True, slots=True)
-class TcpCheck:
+class TcpCheck(Struct, frozen=True):
     """Opens a connection, and closes it."""
 
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExecCheck:
+class ExecCheck(Struct, frozen=True):
     """Runs a command; exit code 0 means success."""
 
     command: Command
@@ -57,8 +55,7 @@ class ExecCheck:
 Check = HttpCheck | TcpCheck | ExecCheck
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
+class ProbeResult(Struct, frozen=True):
     """The result of one check; `reason` is a sentence for people, also after a success."""
 
     outcome: Outcome

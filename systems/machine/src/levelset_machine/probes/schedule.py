@@ -1,9 +1,11 @@
 """Periodic probing: the schedule, and the health that follows from the thresholds."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Literal
 
+from msgspec import Struct
+
+from levelset import replace
 from levelset.aio import timing
 from levelset.errors import ConfigError
 from levelset_machine.probes.prober import Check, Outcome, Prober, ProbeResult
@@ -14,8 +16,7 @@ Health = Literal["passing", "failing", "unknown"]
 """The health of a program."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeSchedule:
+class ProbeSchedule(Struct, frozen=True, kw_only=True):
     """How often a check runs, and the thresholds for its results; times in seconds, with the defaults of Kubernetes.
 
     The first check runs after `initial_delay`, and then one starts every `period` seconds; one that took longer than
@@ -41,8 +42,7 @@ class ProbeSchedule:
             raise ConfigError(f"ProbeSchedule({field}={getattr(self, field)!r}): {field} must be {rule}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeStatus:
+class ProbeStatus(Struct, frozen=True, kw_only=True):
     """The state of a probe: the health of the program, and the number of consecutive equal outcomes.
 
     The health changes when a threshold is reached. An Unknown outcome neither counts nor resets the number.

@@ -3,16 +3,16 @@
 import errno
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from levelset.errors import LevelsetError
 
 __all__ = ["CannotStart", "Command", "cannot_start"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """A program with its arguments, its environment, and its working directory."""
 
     argv: tuple[str, ...]

@@ -1,9 +1,10 @@
 """The interface between code that needs processes and what runs them: a Machine, or a FakeMachine in tests."""
 
 import signal as signals
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct
 
 from levelset.errors import LevelsetError
 from levelset_machine.logs import LogSink
@@ -13,8 +14,7 @@ from levelset_machine.process.table import read_entry
 __all__ = ["Ended", "Identity", "Run", "Runner", "StopFailed", "identity_of", "is_alive"]
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Identifies one process: pids are reused, but not with the same start time."""
 
     pid: int
@@ -34,8 +34,7 @@ def is_alive(identity: Identity) -> bool:
     return entry is not None and entry.started == identity.started and entry.is_alive
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How and when a run ended."""
 
     code: int

@@ -2,8 +2,9 @@
 
 import errno
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from levelset.errors import LevelsetError
 
@@ -34,8 +35,7 @@ class CannotListen(LevelsetError):
         return cls(address, port, _reason(error))
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyStats:
+class ProxyStats(Struct, frozen=True):
     """Counts of the connections of a proxy; over UDP, of the clients whose packets it forwards.
 
     `open` connections exist now, of which `parked` wait for an endpoint. Of the `opened` ones since the start, some

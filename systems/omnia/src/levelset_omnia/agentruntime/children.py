@@ -1,6 +1,6 @@
 """The children of an agent: its Deployment, a second one during a canary, its Service and its tools ConfigMap."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from levelset.kinds.apps_v1 import Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment
 from levelset.kinds.core_v1 import (
@@ -67,8 +67,7 @@ def tools_name(agent: AgentRuntime) -> str:
     return f"{agent.name}{TOOLS_SUFFIX}"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaPlan:
+class ReplicaPlan(Struct, frozen=True):
     """The replicas that each Deployment should have now."""
 
     stable: int

@@ -1,8 +1,9 @@
 """The dependencies of an agent, read from the cache: its pack, its registry, its Secrets and its children."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from levelset import Context, Object, OnlyMetadata, Ref
 from levelset.kinds.apps_v1 import Deployment
@@ -20,8 +21,7 @@ __all__ = ["ConfigHashes", "Dependencies", "read_dependencies", "registry_of", "
 T = TypeVar("T", bound=Object)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
+class Dependencies(Struct, frozen=True, kw_only=True):
     """What an agent depends on, and its current children."""
 
     choice: Choice | None

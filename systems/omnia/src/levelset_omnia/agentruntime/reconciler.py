@@ -1,6 +1,5 @@
 """The reconciler of AgentRuntimes: reads the dependencies, applies the children, and writes the status."""
 
-from dataclasses import replace
 from typing import Literal
 
 from levelset import (
@@ -15,6 +14,7 @@ from levelset import (
     matches,
     owns,
     references,
+    replace,
     requeue,
 )
 from levelset.errors import Invalid, Unreachable

@@ -1,9 +1,10 @@
 """The status of an AgentRuntime as a pure function of what the reconciler has observed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+from msgspec import Struct
 
 from levelset.kinds.apps_v1 import Deployment
 from levelset_omnia.agentruntime.children import ready_replicas, split_replicas
@@ -17,8 +18,7 @@ Part = Literal["PromptPack", "Deployment", "Service"]
 Phase = Literal["Pending", "Running", "Failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """What keeps an agent from running: the failing part, with the reason and message of its condition."""
 
     part: Part
@@ -26,8 +26,7 @@ class Problem:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(Struct, frozen=True, kw_only=True):
     """What a reconcile has observed of an agent."""
 
     choice: Choice | None = None

@@ -5,17 +5,18 @@ once. The start of the current weight is part of the status, so that a restarted
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from msgspec import Struct
+
+from levelset import replace
 from levelset_omnia.kinds import AgentRuntime, Canary, PromptPack, PromptPackStatus, Revision
 from levelset_omnia.kinds.values import seconds_of
 
 __all__ = ["Progress", "advance", "has_reached"]
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """The state of a rollout."""
 
     active: Revision | None = None

@@ -6,8 +6,9 @@ each, or both; agents see no difference.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from levelset import Index
 from levelset_omnia.kinds import AgentRuntime, PromptPack, PromptPackRef, Revision
@@ -40,8 +41,7 @@ AGENTS: Index[Any] = Index(AgentRuntime, agent_pack_keys)
 """The agents that use a pack by its key."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackVersion:
+class PackVersion(Struct, frozen=True):
     """A version of a pack, and the PromptPack that provides it."""
 
     pack: PromptPack
@@ -53,8 +53,7 @@ class PackVersion:
         return Version.parse(self.revision.version) or _LOWEST
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What an agent runs: the stable version, and optionally a canary version for a share of its traffic."""
 
     stable: PackVersion

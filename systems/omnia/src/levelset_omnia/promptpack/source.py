@@ -3,8 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from levelset.kinds.core_v1 import ConfigMap
 from levelset_omnia.kinds import PromptPack, Revision
@@ -14,8 +15,7 @@ __all__ = ["Problem", "check_source", "config_hash", "content_hash"]
 _DIGITS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Why a source is invalid; `missing` means that its ConfigMap does not exist yet."""
 
     message: str

@@ -1,9 +1,10 @@
 """The status of a PromptPack as a pure function of its inputs, and the Events for its changes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+from msgspec import Struct
 
 from levelset import replace
 from levelset.objects import MicroTime, seconds_precision
@@ -19,8 +20,7 @@ __all__ = ["Decision", "StatusInputs", "affected_agents", "decide", "status_even
 Phase = Literal["Pending", "Active", "Canary", "Superseded", "Failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusInputs:
+class StatusInputs(Struct, frozen=True, kw_only=True):
     """What the status of a pack depends on, besides the pack."""
 
     source: Revision | Problem
@@ -33,8 +33,7 @@ class StatusInputs:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The next status of a pack, and when to requeue it."""
 
     status: PromptPackStatus

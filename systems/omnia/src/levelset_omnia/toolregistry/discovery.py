@@ -1,9 +1,10 @@
 """Tool discovery as a pure function: tools with a URL as they are, the others by a Service and its endpoints."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec import Struct
 
 from levelset.kinds.core_v1 import Service, ServicePort
 from levelset.kinds.discovery_v1 import Endpoint, EndpointSlice
@@ -17,8 +18,7 @@ _SCHEMES: Final[Mapping[ToolType, str]] = {"http": "http", "grpc": "grpc", "mcp"
 _FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolService:
+class ToolService(Struct, frozen=True):
     """A Service that provides a tool: its port, and its type from the annotations."""
 
     service: Service

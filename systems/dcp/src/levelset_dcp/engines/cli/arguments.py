@@ -5,8 +5,9 @@ only their names are in the arguments.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from levelset_dcp.engines.errors import EngineNotFound
 from levelset_dcp.engines.models import ImageBuild, Mount, NewContainer, NewExec, NewNetwork, PortBinding
@@ -32,8 +33,7 @@ _TOOL_VARIABLES: Final = ("PATH", "HOME", "USER", "TERM", "TMPDIR", "TMP", "TEMP
 _TOOL_PREFIXES: Final = ("DOCKER", "BUILD", "CONTAINER", "PODMAN", "XDG_", "LD_", "LC_", "GO", "SSL_", "SSH_")
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """The arguments of the tool, and variables that are added to its environment."""
 
     args: tuple[str, ...]

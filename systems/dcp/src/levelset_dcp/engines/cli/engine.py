@@ -4,11 +4,12 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from subprocess import DEVNULL, PIPE, STDOUT
 from types import TracebackType
 from typing import Final, Self
+
+from msgspec import Struct
 
 from levelset.aio import Backoff, timing
 from levelset_dcp.engines.cli import arguments
@@ -70,8 +71,7 @@ _VERSION_CALL: Final = 2.0
 _RECONNECT: Final = Backoff(first=0.2, cap=10.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class Dialect(Struct, frozen=True, kw_only=True):
     """The differences between the tools of the engines."""
 
     name: str

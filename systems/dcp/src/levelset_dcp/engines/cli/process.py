@@ -7,9 +7,10 @@ import subprocess
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from subprocess import PIPE
 from typing import IO, Final
+
+from msgspec import Struct
 
 from levelset.aio import timing
 from levelset_dcp.engines.cli.arguments import Invocation
@@ -160,8 +161,7 @@ def exit_code(code: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """The exit code and the output of a command."""
 
     code: int

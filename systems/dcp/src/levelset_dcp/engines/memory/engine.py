@@ -17,10 +17,10 @@ import asyncio
 import math
 import random as stdlib_random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from levelset import replace
 from levelset.aio import timing
 from levelset_dcp.engines.errors import EngineAlreadyExists, EngineError, EngineNotFound, EngineRefused, ObjectInUse
 from levelset_dcp.engines.interface import Sink

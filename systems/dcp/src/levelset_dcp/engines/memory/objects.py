@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
+
 from levelset_dcp.engines.errors import EngineRefused
 from levelset_dcp.engines.models import (
     Attachment,
@@ -26,8 +28,7 @@ __all__ = ["FakeFile", "LogLine", "MemoryContainer", "MemoryNetwork", "Script", 
 TERMINATED: Final = 143
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+class Script(Struct, frozen=True, kw_only=True):
     """The behaviour of a program: prints lines, and exits after some seconds or runs until it is stopped."""
 
     exits: tuple[int, ...] = ()
@@ -45,8 +46,7 @@ class Script:
         return self.exits[min(start, len(self.exits) - 1)] if self.exits else None
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(Struct, frozen=True):
     """One line of output."""
 
     at: datetime
@@ -54,8 +54,7 @@ class LogLine:
     line: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FakeFile:
+class FakeFile(Struct, frozen=True, kw_only=True):
     """A file, a directory or a symlink that was copied into a container."""
 
     content: bytes = b""

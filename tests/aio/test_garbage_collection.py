@@ -1,0 +1,59 @@
+"""The garbage collector in processes that run servers and managers: its threshold, pauses, and what it leaves out."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from levelset.aio import event_loop
+from levelset.garbage_collection import paused, raise_threshold
+
+
+@pytest.fixture(autouse=True)
+def thresholds() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+async def threshold() -> int:
+    return gc.get_threshold()[0]
+
+
+@pytest.mark.parametrize("default", [700, 2_000])
+def test_the_default_of_python_is_raised_while_a_server_or_manager_runs(default: int) -> None:
+    gc.set_threshold(default, 10, 10)
+    assert event_loop.run(threshold()) == 20_000
+    assert gc.get_threshold()[1:] == (10, 10)
+
+
+@pytest.mark.parametrize("chosen", [0, 50_000])
+def test_what_the_program_has_chosen_is_left_alone(chosen: int) -> None:
+    gc.set_threshold(chosen, 10, 10)
+    raise_threshold()
+    assert gc.get_threshold()[0] == chosen
+
+
+def test_a_pause_ends_with_its_block_and_leaves_a_disabled_collector_disabled() -> None:
+    with paused():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with paused():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_only_what_exists_when_the_first_loop_starts_is_exempt_from_collections() -> None:
+    gc.unfreeze()
+    event_loop.run(threshold())
+    exempt = gc.get_freeze_count()
+    assert exempt > 0
+    made = [[number] for number in range(1_000)]
+    event_loop.run(threshold())
+    assert gc.get_freeze_count() <= exempt
+    assert len(made) == 1_000
+    gc.unfreeze()
