@@ -39,6 +39,8 @@ from levelset_dcp.tunnels import FakeRelay, tunnels_controller
 from levelset_dcp.volumes import volumes_controller
 from systems.dcp.tests.support.containers import container, fake_container_host
 
+AN_HOUR = 3600.0
+"""How long the undisturbed run is followed: containers are inspected every few seconds, and a day takes long."""
 BUDGET = int(os.environ.get("LEVELSET_STORIES_BUDGET", "8"))
 CHANCE = [
     "Container.status.containerId",
@@ -167,6 +169,7 @@ def test_it_converges_under_all_faults(scenario: Any) -> None:
         outside=FakeLaptop,
         name=scenario.__name__,
         ignored=CHANCE,
+        follow=AN_HOUR,
     )
     report = explore(exploration, budget=BUDGET)
     assert not report.failures, report.story()
@@ -180,6 +183,7 @@ def test_a_command_runs_at_most_once() -> None:
         outside=FakeLaptop,
         name="a_command",
         ignored=["ContainerExec.status"],
+        follow=AN_HOUR,
     )
     report = explore(exploration, budget=BUDGET)
     assert not report.failures, report.story()

@@ -32,6 +32,8 @@ from levelset_dcp.services import FakeListeners, services_controller
 from levelset_machine import FakeMachine
 from systems.dcp.tests.support.executables import exe, fake_executable_host
 
+AN_HOUR = 3600.0
+"""How long the undisturbed run is followed: with a probe each second, a day takes long and shows nothing more."""
 BUDGET = int(os.environ.get("LEVELSET_STORIES_BUDGET", "8"))
 PRODUCER = {"service-producer": '[{"serviceName": "web"}]'}
 
@@ -128,6 +130,7 @@ def test_it_converges_under_all_faults(scenario: Any) -> None:
         # The machine remembers every process that was ever started.
         ignored=["Executable.status.pid", "Executable.status.executionID", "outside.machine"],
         stale_restarts=scenario is not a_set,
+        follow=AN_HOUR,
     )
     report = explore(exploration, budget=BUDGET)
     assert not report.failures, report.story()
