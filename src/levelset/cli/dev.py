@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import click
 
-from levelset.cli.output import progress, reporting_errors
+from levelset.cli.output import progress, reporting_errors, verbose_option
 from levelset.cli.targets import LoadedTargets, load_controllers
 from levelset.client.client import Client
 from levelset.codegen.crd import crds_of
@@ -129,8 +129,9 @@ _GRACE: Final = 5.0
 @click.command()
 @click.argument("targets", metavar="MODULE:CONTROLLERS...", nargs=-1, required=True)
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
+@verbose_option
 @click.option("--every", default=_EVERY, hidden=True, help="Seconds between two checks of the files.")
-def dev(targets: tuple[str, ...], kubeconfig: str | None, every: float) -> None:
+def dev(targets: tuple[str, ...], kubeconfig: str | None, verbose: bool, every: float) -> None:
     """Runs controllers on a local API server and reloads them when a file is saved.
 
     The server and its objects stay; changed CRDs are applied and their diff is shown. While the code cannot be
@@ -138,7 +139,7 @@ def dev(targets: tuple[str, ...], kubeconfig: str | None, every: float) -> None:
 
     Example: levelset dev website.py
     """
-    set_up_logs(None)
+    set_up_logs(None, verbose=verbose)
     with reporting_errors():
         asyncio.run(DevServer(targets, Path.cwd(), kubeconfig, every).run())
 

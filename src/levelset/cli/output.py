@@ -34,6 +34,7 @@ __all__ = [
     "show_json",
     "show_line",
     "show_table",
+    "verbose_option",
     "with_colours",
 ]
 
@@ -47,6 +48,8 @@ durability_option = click.option(
     help="With a file: full survives a loss of power, normal may lose the last seconds then, and is quicker.",
 )
 """The option `--durability` of the commands that start a server."""
+verbose_option = click.option("--verbose", is_flag=True, help="Log tracebacks with the frames of levelset.")
+"""The option `--verbose` of the commands that run controllers."""
 
 Mark = str
 """A level: one of `ok`, `warn`, `fail`, `info`."""

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from levelset.cli.main import STARTED
-from levelset.cli.output import output_option, progress, reporting_errors
+from levelset.cli.output import output_option, progress, reporting_errors, verbose_option
 from levelset.cli.targets import load_controllers
 from levelset.runtime.manager import System
 from levelset.runtime.manager import run as run_all
@@ -44,6 +44,7 @@ def open_dashboard(port: int) -> System:
 @click.option("--record-size", metavar="SIZE", help="End recordings at this size, such as 64Mi.  [default: 256Mi]")
 @click.option("--record-time", metavar="TIME", help="End recordings after this time, such as 10m.")
 @click.option("--log-json", is_flag=True, help="Write logs as JSON lines.")
+@verbose_option
 @output_option
 def run(*, targets: tuple[str, ...], dashboard: bool, **options: Any) -> None:
     """Runs controllers until SIGINT or SIGTERM.

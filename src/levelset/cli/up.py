@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from levelset.cli.main import STARTED
-from levelset.cli.output import UsageError, durability_option, output_option, progress, reporting_errors
+from levelset.cli.output import UsageError, durability_option, output_option, progress, reporting_errors, verbose_option
 from levelset.cli.run import open_dashboard, read_dashboard
 from levelset.cli.targets import load_targets
 from levelset.runtime.manager import System
@@ -52,6 +52,7 @@ _FIRST_STEPS: Final = (
     help="The port of the dashboard; any free one if 0, no dashboard if no.",
 )
 @click.option("--log-json", is_flag=True, help="Write logs as JSON lines.")
+@verbose_option
 @output_option
 def up(
     *,
@@ -60,6 +61,7 @@ def up(
     port: int,
     dashboard: int | None,
     log_json: bool,
+    verbose: bool,
     output: str,
     **options: str | None,
 ) -> None:
@@ -84,6 +86,7 @@ def up(
         if project.targets and not found.parts:
             raise UsageError(f"{', '.join(targets) or 'pyproject.toml'}: there are no Controllers to run")
     words = ["--local", "--port", str(port), "--output", output, *(["--log-json"] if log_json else [])]
+    words += ["--verbose"] if verbose else []
     for name, value in {**options, "data": None if data == "memory" else data}.items():
         words += [f"--{name}", value] if value else []
     waiting = partial(progress, output=shown)

@@ -82,9 +82,9 @@ async def open_workers(
     held: bool = False,
     deliver: Callable[[Outcome[Any]], Awaitable[None]] | None = None,
     history: int = 1000,
+    backoff: Backoff = Backoff(first=5.0, factor=2.0, cap=300.0, jitter=0.0, quiet=None),  # noqa: B008 -- it is frozen
 ) -> AsyncGenerator[WorkerEnvironment, None]:
     scheduler: Scheduler[str, Reason] = Scheduler(held=held)
-    backoff = Backoff(first=5.0, factor=2.0, cap=300.0, jitter=0.0, quiet=None)
 
     def recorded_reconcile(key: str, given: Request[Any] | Due[str, Reason], _: Slot) -> Awaitable[Action | None]:
         request = given if isinstance(given, Request) else Request(WEBS(key), given.reasons, given.priority)
@@ -111,6 +111,10 @@ async def open_workers(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         workers.close()
+
+
+def every(seconds: float) -> Backoff:
+    return Backoff(first=seconds, factor=1.0, cap=seconds, jitter=0.0, quiet=None)
 
 
 def sleeping(seconds: float) -> ReconcileFunction:
@@ -680,6 +684,42 @@ async def test_no_more_errors_are_retained_than_the_history_holds() -> None:
         await asyncio.sleep(20 * 60 + 1)
         gc.collect()
         assert (env.workers.history.total, 1 <= len(errors) <= 2) == (20, True)
+
+
+@virtual
+async def test_an_error_is_logged_in_full_once_and_then_counted_while_it_repeats(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def reconcile(request: Request[Any]) -> Action | None:
+        if request.ref.name == "b":
+            raise KeyError("another")
+        raise ValueError(f"attempt {request.attempt}")
+
+    with caplog.at_level(logging.WARNING, "levelset.runtime.controller"):
+        async with open_workers(reconcile, backoff=every(60)) as env:
+            env.enqueue("a")
+            await asyncio.sleep(130)
+            env.enqueue("b", "c")
+            await asyncio.sleep(1)
+    logged: list[Any] = list(caplog.records)
+    shown = [(one.getMessage().split(":")[0], one.exc_info is not None, getattr(one, "count", 1)) for one in logged]
+    a, b, c = (f"Website/default/{name}" for name in "abc")
+    assert shown == [(a, True, 1), (a, False, 2), (a, False, 3), (b, True, 1), (c, False, 4)]
+
+
+@virtual
+async def test_an_error_that_comes_back_after_a_while_is_logged_in_full_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def reconcile(_: Request[Any]) -> Action | None:
+        raise ValueError("again")
+
+    with caplog.at_level(logging.WARNING, "levelset.runtime.controller"):
+        async with open_workers(reconcile, backoff=every(599)) as env:
+            env.enqueue("a")
+            await asyncio.sleep(600)
+        async with open_workers(reconcile, backoff=every(601)) as env:
+            env.enqueue("a")
+            await asyncio.sleep(602)
+    assert [one.exc_info is not None for one in caplog.records] == [True, False, True, True]
 
 
 @virtual

@@ -1,12 +1,19 @@
 """Logs for people and for machines."""
 
+import asyncio
 import io
 import json
 import logging
 import re
+import sys
+from asyncio import TaskGroup
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
+import levelset
+from levelset import Client
 from levelset.errors import ConfigError
 from levelset.objects import GroupVersionKind, Ref
 from levelset.runtime.manager.logs import JsonFormatter, PlainFormatter, set_up_logs, style_of
@@ -44,6 +51,51 @@ def test_a_traceback_follows_a_plain_line():
     lines = PlainFormatter().format(failed()).splitlines()
     assert lines[0].endswith("shop: could not")
     assert lines[-1] == "ValueError: boom"
+
+
+async def reconcile(how: Callable[[], Awaitable[object]]) -> None:
+    await how()
+
+
+def of_call(how: Callable[[], Awaitable[object]]) -> logging.LogRecord:
+    """The record of an error that was raised inside levelset, in a call of this program."""
+    try:
+        asyncio.run(reconcile(how))
+    except Exception:  # noqa: BLE001 -- whatever it is
+        return logging.LogRecord("shop", logging.WARNING, __file__, 1, "could not", (), sys.exc_info())
+    raise AssertionError("it did not fail")
+
+
+async def fail_inside() -> None:
+    async with TaskGroup() as group:
+        group.create_task(Client.connect("/nowhere/kubeconfig"))
+
+
+@pytest.mark.parametrize("formatter", [PlainFormatter, JsonFormatter])
+def test_a_traceback_has_the_frames_of_the_program_and_folds_those_of_levelset(
+    formatter: type[PlainFormatter | JsonFormatter],
+) -> None:
+    folded, whole = (formatter(verbose=verbose).format(of_call(fail_inside)) for verbose in (False, True))
+    inside = str(Path(levelset.__file__).parent)
+    assert "in reconcile" in folded
+    assert "in fail_inside" in folded
+    assert "/nowhere/kubeconfig" in folded
+    assert (inside in folded, inside in whole) == (False, True)
+    assert re.search(r"[1-9]\d* frames of levelset are folded; --verbose shows them", folded)
+    assert "folded" not in whole
+
+
+def test_a_traceback_without_a_frame_of_the_program_is_whole() -> None:
+    made = of_call(fail_inside)
+    assert made.exc_info
+    error = made.exc_info[1]
+    assert error is not None
+    while isinstance(error, ExceptionGroup):
+        (error,) = error.exceptions
+    made.exc_info = type(error), error, error.__traceback__
+    text = PlainFormatter().format(made)
+    assert str(Path(levelset.__file__).parent) in text
+    assert "folded" not in text
 
 
 def test_a_json_line_has_the_fields_beside_the_usual_ones():

@@ -18,6 +18,7 @@ from levelset.errors import Deadline, GiveUp
 from levelset.objects.ref import Ref
 from levelset.runtime.controller.actions import Action, Outcome, Result, await_change
 from levelset.runtime.controller.error_policy import ErrorHandler
+from levelset.runtime.controller.failure_log import FailureLog
 from levelset.runtime.controller.observers import Observer, log_observer_error, overrides
 from levelset.runtime.controller.reconcile_history import ReconcileHistory, Record
 from levelset.runtime.controller.request import REQUEUED, RETRIED, Reason, Request
@@ -84,6 +85,7 @@ class WorkerPool(Generic[K]):
         self._observer = observer
         self._deliver = deliver
         self._clock = timing.clock_of(asyncio.get_running_loop())
+        self._failures = FailureLog(name, self._clock)
         self._timeout = timeout
         self._watchdog = None if timeout is None else Watchdog(timeout)
         self._reports_start = overrides(observer, "started")
@@ -230,7 +232,7 @@ class WorkerPool(Generic[K]):
             self.history.flush()  # an error holds the frames of its reconcile: no more of them than the history keeps
             result, action = self._error_handler.next_action(error, request, now=self._clock())
             result = "timed_out" if slot.has_expired else result
-            self._log_failure(request.ref, result, action, error)
+            self._failures.add(request.ref, result, action, error)
         if action is not None and action.after is not None:
             priority = due.priority if action.priority is None else action.priority
             reason = REQUEUED if error is None else RETRIED
@@ -272,16 +274,6 @@ class WorkerPool(Generic[K]):
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("%s: %s (%s)", self.name, outcome, "; ".join(map(str, outcome.reasons)))
         return outcome
-
-    def _log_failure(self, ref: Ref[Any], result: Result, action: Action, error: Exception) -> None:
-        extra = {"controller": self.name, "ref": str(ref), "result": result}
-        match result:
-            case "conflict" | "retry":
-                _log.debug("%s: %s, %s: %s", ref, result, action, error, extra=extra)
-            case "gave_up":
-                _log.error("%s: gave up until something changes: %s", ref, error, extra=extra, exc_info=error)
-            case _:
-                _log.warning("%s: failed, %s: %s", ref, action, error, extra=extra, exc_info=error)
 
 
 class Slot:

@@ -4,12 +4,18 @@
 logging.getLogger("shop").info("sold", extra={"ref": ref, "price": 10})
 # 12:00:01.123 INFO    shop: sold price=10 ref=Order/default/42
 ```
+
+Tracebacks show the frames of the program; those of levelset and of the standard library are folded, unless logs are
+verbose.
 """
 
 import logging
 import os
 import sys
+import traceback
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, Literal, TextIO
 
 import msgspec
@@ -22,9 +28,65 @@ LogStyle = Literal["json", "plain"]
 
 _KNOWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _QUOTED: Final = frozenset(' "=\n\t')
+_PACKAGE: Final = f"{Path(__file__).parents[2]}{os.sep}"
+_LIBRARY: Final = f"{Path(logging.__file__).parents[1]}{os.sep}"
+_INSTALLED: Final = (f"{_LIBRARY}site-packages{os.sep}", f"{_LIBRARY}dist-packages{os.sep}")
+"""Where packages are installed inside the standard library's folder."""
 
 
-class PlainFormatter(logging.Formatter):
+class _ErrorFormatter(logging.Formatter):
+    """Formats tracebacks: the frames of the program, and with `verbose` those of levelset, too."""
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        super().__init__()
+        self._is_verbose = verbose
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 -- the name of logging.Formatter
+        """The traceback of an error, its causes and the errors of a group."""
+        if self._is_verbose or ei[1] is None:
+            return super().formatException(ei)
+        whole = traceback.TracebackException(*ei, compact=True)
+        if not any(_is_of_program(frame) for one in _errors(whole) for frame in one.stack):
+            return super().formatException(ei)
+        folded = sum(_fold(one) for one in _errors(whole))
+        hint = f"\n({folded} frames of levelset are folded; --verbose shows them)" if folded else ""
+        return "".join(whole.format()).rstrip("\n") + hint
+
+
+class _ProgramFrames(traceback.StackSummary):
+    """A stack that shows the frames of the program only."""
+
+    def format_frame_summary(self, frame_summary: traceback.FrameSummary, **options: Any) -> str:
+        """The lines of a frame; empty if it is folded."""
+        return super().format_frame_summary(frame_summary, **options) if _is_of_program(frame_summary) else ""
+
+
+def _is_of_program(frame: traceback.FrameSummary) -> bool:
+    """Whether it is neither levelset's nor the standard library's, which runs our tasks."""
+    path = frame.filename
+    return not path.startswith(_PACKAGE) and (not path.startswith(_LIBRARY) or path.startswith(_INSTALLED))
+
+
+def _errors(one: traceback.TracebackException | None) -> Iterator[traceback.TracebackException]:
+    """An error with its causes, its contexts and the errors of a group."""
+    if one is None:
+        return
+    yield one
+    yield from _errors(one.__cause__)
+    yield from _errors(one.__context__)
+    for inner in one.exceptions or ():
+        yield from _errors(inner)
+
+
+def _fold(one: traceback.TracebackException) -> int:
+    """Hides the frames of the framework; returns how many they are."""
+    shown = _ProgramFrames()
+    shown.extend(one.stack)
+    one.stack = shown
+    return sum(not _is_of_program(frame) for frame in shown)
+
+
+class PlainFormatter(_ErrorFormatter):
     """A line for people: time, level, logger, message and fields; a traceback follows on lines of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -39,7 +101,7 @@ class PlainFormatter(logging.Formatter):
         return self.formatException(record.exc_info) if record.exc_info else ""
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(_ErrorFormatter):
     """A JSON object on one line: `time`, `level`, `logger`, `message`, `error` with its traceback, and the fields.
 
     A field that has one of those names is written as `field_NAME`.
@@ -72,15 +134,21 @@ def style_of(text: str | None) -> LogStyle:
 
 
 def set_up_logs(
-    style: LogStyle | None = None, *, level: int | str = logging.INFO, to: TextIO | None = None
+    style: LogStyle | None = None,
+    *,
+    level: int | str = logging.INFO,
+    to: TextIO | None = None,
+    verbose: bool = False,
 ) -> logging.Handler:
     """Sends all logs of this process to stderr (or `to`) in one style; the default is from LEVELSET_LOG.
 
-    Replaces the handler of an earlier call, and leaves other handlers alone. Returns the handler.
+    With `verbose`, tracebacks have the frames of levelset, too. Replaces the handler of an earlier call, and leaves
+    other handlers alone. Returns the handler.
     """
     chosen = style_of(os.environ.get("LEVELSET_LOG")) if style is None else style
     handler = _Handler(sys.stderr if to is None else to)
-    handler.setFormatter(JsonFormatter() if chosen == "json" else PlainFormatter())
+    formatter = JsonFormatter if chosen == "json" else PlainFormatter
+    handler.setFormatter(formatter(verbose=verbose))
     root = logging.getLogger()
     for old in [one for one in root.handlers if isinstance(one, _Handler)]:
         root.removeHandler(old)

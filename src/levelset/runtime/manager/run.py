@@ -67,6 +67,7 @@ USAGE: Final = """\
   --record-size SIZE end recordings at this size (default: 256Mi)
   --record-time TIME end recordings after this time, such as 10m
   --log-json         write logs as JSON, one object per line (same as LEVELSET_LOG=json)
+  --verbose          log the tracebacks of errors with the frames of levelset
   --help             show this help"""
 
 
@@ -85,13 +86,14 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True):
     health: tuple[str, int] | None = None
     output: str | None = None
     log_json: bool = False
+    verbose: bool = False
     record: str | None = None
     record_size: int | None = None
     record_time: float | None = None
     help: bool = False
 
 
-_FLAGS: Final = {"--local": "local", "--log-json": "log_json", "--help": "help", "-h": "help"}
+_FLAGS: Final = {"--local": "local", "--log-json": "log_json", "--verbose": "verbose", "--help": "help", "-h": "help"}
 _VALUES: Final = {
     "--kubeconfig": "kubeconfig",
     "--context": "context",
@@ -197,8 +199,8 @@ def run(
 
     Command line options (`arguments`, by default those of this process) override the keywords: `--local`,
     `--kubeconfig`, `--data`, `--durability`, `--port`, `--context`, `--namespace`, `--leader`, `--shards`, `--health`,
-    `--output`, `--record...`, `--log-json`. `kubeconfig`, `context` and `namespace` (or several) say which cluster,
-    and where controllers without namespaces of their own reconcile; `leader` elects one of several replicas, and
+    `--output`, `--record...`, `--log-json`, `--verbose`. `kubeconfig`, `context` and `namespace` (or several) say which
+    cluster, and where controllers without namespaces of their own reconcile; `leader` elects one of several replicas,
     `shards` divides the objects among them; `health` is the host and port of health checks and metrics; `grace` is how
     many seconds running reconciles may take at the end (None: all they need); `log` is the style of the logs, `plain`
     or `json`. With `local` an API server is started here, which serves the kinds in use and calls the `webhooks`
@@ -214,7 +216,7 @@ def run(
         if parsed.help:
             _print(f"{sys.argv[0]} runs {', '.join(one.name for one in parts)}\n{USAGE}")
             return
-        set_up_logs("json" if parsed.log_json else log)
+        set_up_logs("json" if parsed.log_json else log, verbose=parsed.verbose)
         _require_parts(parts)
         options: dict[str, Any] = {"grace": grace, "health": parsed.health or health, "webhooks": webhooks}
         options |= _replicas(leader, shards, parsed) | {"record": _recording(record, parsed)}
