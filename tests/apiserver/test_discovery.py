@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.discovery import DiscoveryPages, aggregated_groups, api_resources, subresources_of
+from levelset.apiserver import ApiServer
+from levelset.apiserver.discovery import DiscoveryPages, aggregated_groups, api_resources, subresources_of, version_info
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import ScalePaths, ServedResource
-from levelset.errors import NotFound
+from levelset.errors import ConfigError, NotFound
 from levelset.http import Headers, Request, Response
 from tests.apiserver.support.kinds_harness import KindsHarness, definition, load_data
 
@@ -191,3 +192,19 @@ def test_subresources_are_sorted_by_name() -> None:
     served = replace(WIDGETS, status=True, scale=ScalePaths(".spec.n", ".status.n"), logs=print)
     assert [part.name for part in subresources_of(served)] == ["log", "scale", "status"]
     assert [row["name"] for row in api_resources(served)[1:]] == ["widgets/log", "widgets/scale", "widgets/status"]
+
+
+@pytest.mark.parametrize(("given", "minor", "git"), [("1.34", "34", "v1.34.0"), ("v1.33.7", "33", "v1.33.7")])
+async def test_another_version_can_be_reported(given: str, minor: str, git: str) -> None:
+    async with ApiServer(tls=False, kubernetes_version=given) as server:
+        found = server.handle(Request("GET", "/version", "", Headers({}), peer=ApiServer.owner))
+        response = found if isinstance(found, Response) else await found
+    assert isinstance(response.body, bytes)
+    reported = json.loads(response.body)
+    assert (reported["major"], reported["minor"], reported["gitVersion"]) == ("1", minor, f"{git}+levelset")
+
+
+@pytest.mark.parametrize("given", ["", "2.0", "1", "1.x", "1.34.0-rc.1", "1.34\n"])
+def test_what_is_no_version_of_kubernetes_is_not_reported(given: str) -> None:
+    with pytest.raises(ConfigError, match=r"write it as 1\.34"):
+        version_info(given)

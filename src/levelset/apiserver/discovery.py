@@ -7,6 +7,7 @@ is first requested, and cached until the catalog changes.
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -16,6 +17,7 @@ from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.schema import builtin_resources
 from levelset.apiserver.wire.document_cache import DocumentCache, check_read_method, parse_accept
 from levelset.apiserver.wire.status_errors import no_such_resource
+from levelset.errors import ConfigError
 from levelset.http import Request, Response
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "api_resources",
     "discovery_verbs",
     "subresources_of",
+    "version_info",
 ]
 
 
@@ -44,17 +47,33 @@ VERSION: Mapping[str, str] = {
     "compiler": "",
     "platform": "",
 }
+_KUBERNETES_VERSION = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,3}))?", re.ASCII)
 AGGREGATED = {
     "v2": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
     "v2beta1": "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
 }
 
 
+def version_info(text: str | None) -> Mapping[str, str]:
+    """What `/version` says for a Kubernetes version such as "1.34"; that of this server without one; ConfigError.
+
+    Clients compare it with their own and warn of differences. It changes nothing else.
+    """
+    if text is None:
+        return VERSION
+    found = _KUBERNETES_VERSION.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"{text!r} is not a version of Kubernetes; write it as 1.34 or v1.34.2")
+    minor, patch = int(found[1]), int(found[2] or 0)
+    return {**VERSION, "minor": str(minor), "gitVersion": f"v1.{minor}.{patch}+levelset"}
+
+
 class DiscoveryPages:
     """Serves the discovery paths and `/version` from a catalog."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, version: Mapping[str, str] = VERSION) -> None:
         self._catalog = catalog
+        self._version = version
         self._documents = DocumentCache(lambda: catalog.generation)
 
     def respond(self, request: Request) -> Response | None:
@@ -80,7 +99,7 @@ class DiscoveryPages:
             case ():
                 return self._root_paths
             case ("version",):
-                return lambda: dict(VERSION)
+                return lambda: dict(self._version)
             case ("api",):
                 return self._core
             case ("apis",):

@@ -47,7 +47,7 @@ from levelset.apiserver.controllers.policy_status import PolicyStatusController
 from levelset.apiserver.controllers.resource_quotas import ResourceQuotaController
 from levelset.apiserver.controllers.role_aggregation import RoleAggregationController
 from levelset.apiserver.controllers.volume_protection import VolumeProtectionController
-from levelset.apiserver.discovery import DiscoveryPages
+from levelset.apiserver.discovery import DiscoveryPages, version_info
 from levelset.apiserver.health import Health
 from levelset.apiserver.openapi.endpoint import OpenApiEndpoint
 from levelset.apiserver.package_data import wait_package_data
@@ -121,6 +121,8 @@ class ApiServer:
       the system PriorityClasses, flow schemas, priority levels and APIServices, in each namespace the ServiceAccount
       `default` and the ConfigMap `kube-root-ca.crt`, and for new Pods the admission by their ServiceAccount, with the
       volume of its token.
+    - `kubernetes_version` is what `/version` reports in place of the version that the server follows, such as "1.34":
+      older clients warn of a server that is much newer.
     - `webhook_services` are addresses of Services that webhooks name, by `namespace/name` or `namespace/name:port`;
       other Services are reached at their endpoints, external name or ClusterIP.
     - `now` is the clock of times in objects, `random` the source of generated names and uids.
@@ -154,6 +156,7 @@ class ApiServer:
         service_addresses: str = DEFAULT_SERVICE_CIDR,
         webhook_services: Mapping[str, tuple[str, int]] | None = None,
         cluster_defaults: bool = False,
+        kubernetes_version: str | None = None,
     ) -> None:
         self._owns_storage = storage is None
         self._storage: Storage = MemoryStorage() if storage is None else storage
@@ -170,6 +173,7 @@ class ApiServer:
             service_addresses=service_addresses,
             webhook_services=webhook_services,
             cluster_defaults=cluster_defaults,
+            kubernetes_version=kubernetes_version,
         )
         self._components.health.ready["shutdown"] = lambda: not self._is_stopping
         self._components.health.ready["storage"] = lambda: self._components.state.reader.find_write_problem() is None
@@ -553,6 +557,7 @@ def build_components(
     service_addresses: str = DEFAULT_SERVICE_CIDR,
     webhook_services: Mapping[str, tuple[str, int]] | None = None,
     cluster_defaults: bool = False,
+    kubernetes_version: str | None = None,
 ) -> ServerComponents:
     """Builds the components of a server on top of a storage; `rbac` authorizes users outside of `system:masters`."""
     kinds, client = Kinds(now=now, service_addresses=service_addresses), webhook_client or WebhookClient()
@@ -572,7 +577,8 @@ def build_components(
         state.rbac = RbacAuthorizer()
         authenticator.may_impersonate, authenticator.allow_anonymous = state.rbac.allows, True
     health = Health()
-    discovery, openapi, compaction = DiscoveryPages(state.catalog), OpenApiEndpoint(state.catalog), Compaction(state)
+    discovery = DiscoveryPages(state.catalog, version_info(kubernetes_version))
+    openapi, compaction = OpenApiEndpoint(state.catalog), Compaction(state)
     app = App(state, pages=[health.page, discovery.respond, openapi.respond, compaction.page])
     state.policies = policies = PolicyIndex(state)
     components = ServerComponents(

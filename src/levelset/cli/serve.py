@@ -75,6 +75,11 @@ _COMMAND = "from levelset.cli.main import main; main()"
     metavar="NAMESPACE/NAME[:PORT]=HOST:PORT",
     help="Where the Service of a webhook is reached; others at their endpoints, external name or ClusterIP.",
 )
+@click.option(
+    "--kubernetes-version",
+    metavar="1.N",
+    help="The version to report to clients; the server behaves the same.",
+)
 @click.option("--audit-log", metavar="FILE|-", help="The audit log, one JSON line for each request.")
 @output_option
 def serve(
@@ -96,6 +101,7 @@ def serve(
     rbac: bool,
     webhooks: Literal["any", "loopback", "none"],
     webhook_services: tuple[str, ...],
+    kubernetes_version: str | None,
     audit_log: str | None,
     output: str,
 ) -> None:
@@ -116,7 +122,8 @@ def serve(
         raise UsageError("Several workers cannot share standard output: name a file with --audit-log.")
     place = _Place(data, durability, etcd, etcd_compaction or None, access, secrets_key)
     reach = _Reach(host, port, worker, servers, names)
-    given = _Options(place, reach, kubeconfig, token_file, rbac, webhooks, webhook_services, audit_log, output)
+    called = _Webhooks(webhooks, webhook_services)
+    given = _Options(place, reach, kubeconfig, token_file, rbac, called, kubernetes_version, audit_log, output)
     try:
         run(_serve(given) if workers == 1 else _serve_workers(given, workers))
     except ConfigError as error:
@@ -181,6 +188,13 @@ class _Reach(NamedTuple):
     names: tuple[str, ...]
 
 
+class _Webhooks(NamedTuple):
+    """Which webhook servers are called, and where their Services are."""
+
+    reach: Literal["any", "loopback", "none"]
+    services: tuple[str, ...]
+
+
 class _Options(NamedTuple):
     """The options of the command."""
 
@@ -189,8 +203,8 @@ class _Options(NamedTuple):
     kubeconfig: Path
     token_file: Path | None
     rbac: bool
-    webhooks: Literal["any", "loopback", "none"]
-    webhook_services: tuple[str, ...]
+    webhooks: _Webhooks
+    kubernetes_version: str | None
     audit_log: str | None
     output: str
 
@@ -198,9 +212,10 @@ class _Options(NamedTuple):
         """The options of a worker that listens on this port."""
         reach = self.reach
         given = {"--host": reach.host, "--port": port, "--kubeconfig": self.kubeconfig, "--token-file": self.token_file}
-        given |= {"--webhooks": self.webhooks, "--audit-log": self.audit_log, "--output": "json"}
+        given |= {"--webhooks": self.webhooks.reach, "--audit-log": self.audit_log, "--output": "json"}
+        given |= {"--kubernetes-version": self.kubernetes_version}
         several = [*(("--server", one) for one in reach.servers), *(("--tls-san", one) for one in reach.names)]
-        several += [("--webhook-service", one) for one in self.webhook_services]
+        several += [("--webhook-service", one) for one in self.webhooks.services]
         flags = ["--rbac"] if self.rbac else []
         return [*self.place.arguments(), *_arguments(given), *(text for pair in several for text in pair), *flags]
 
@@ -215,7 +230,7 @@ async def _serve(given: _Options) -> None:
     from levelset.apiserver.wire.webhook_client import WebhookClient, parse_service_address  # noqa: PLC0415
 
     place, reach, kubeconfig = given.place, given.reach, given.kubeconfig
-    services = dict(map(parse_service_address, given.webhook_services))
+    services = dict(map(parse_service_address, given.webhooks.services))
     if reach.worker is None:
         await _check(kubeconfig, reach.host, reach.port)
     with progress(f"opening {place.name}", output=given.output):
@@ -225,8 +240,9 @@ async def _serve(given: _Options) -> None:
         users, authority, secrets = await place.secrets(storage, kubeconfig, given.token_file)
         first = next(token for token, caller in users.items() if caller.is_master)
         options: dict[str, Any] = {"rbac": given.rbac, "audit_log": _audit_log(given.audit_log, reach.worker)}
-        options["webhook_client"] = WebhookClient(reach=given.webhooks)
+        options["webhook_client"] = WebhookClient(reach=given.webhooks.reach)
         options |= {"webhook_services": services, "cluster_defaults": True}
+        options["kubernetes_version"] = given.kubernetes_version
         options |= {"host": reach.host, "port": reach.port, "names": reach.names, "authority": authority}
         options |= {"secrets": secrets, "reuse_port": reach.worker is not None}
         async with ApiServer(storage, token=first, tokens=users, **options) as server:
