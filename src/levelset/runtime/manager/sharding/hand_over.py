@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from levelset.aio import timing
-from levelset.runtime.cache import Change
+from levelset.runtime.cache import Change, Store
 from levelset.runtime.controller.request import MOVED
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.lifecycle import Work
@@ -25,6 +25,7 @@ _BATCH: Final = 1000
 _REMEMBERED: Final = 60.0
 """For so many seconds requests that a pass over the cache would not find are remembered."""
 _PRUNE: Final = 1024
+_MIN_DECISIONS: Final = 1024
 _WHY: Final = "the object moves to another member"
 
 _log: Final = logging.getLogger("levelset.runtime.manager")
@@ -41,6 +42,10 @@ class ShardedController:
         self._prefix = f"{name}/"
         self._view = view
         self._may_act = may_act
+        self._decided_in: View | None = None
+        self._decisions: dict[str, bool] = {}
+        self._max_decisions = _MIN_DECISIONS
+        self._stores: Sequence[Store[Any]] = ()
         self._owned: set[str] = set()
         self._is_passed = False
         self._refused: dict[str, float] = {}
@@ -57,7 +62,7 @@ class ShardedController:
 
     def wants(self, key: str) -> bool:
         """Whether this member owns the object. What is refused is enqueued if the object moves here."""
-        if self._view().owns(self._prefix + key):
+        if self._owns(key, self._view()):
             if key not in self._owned and self._is_cached(key):
                 self._owned.add(key)
             return True
@@ -78,7 +83,9 @@ class ShardedController:
     def attach(self, running: RunningController[Any]) -> None:
         """Counts and moves the objects of this running controller from now on."""
         self.running = running
-        for handle in running.own_handles():
+        handles = running.own_handles()
+        self._stores = [handle.store for handle in handles]
+        for handle in handles:
             handle.listen(self._follow, replay=False)
 
     def moving(self) -> tuple[list[str], list[Any]]:
@@ -86,9 +93,9 @@ class ShardedController:
         running = self.running
         if running is None:
             return [], []
-        owns, prefix = self._view().owns, self._prefix
-        keys = [key for key in running.scheduler.running_keys() if not owns(prefix + key)]
-        return keys, [ref for ref in running.dependencies.work.refs if not owns(prefix + ref.key)]
+        owns, view = self._owns, self._view()
+        keys = [key for key in running.scheduler.running_keys() if not owns(key, view)]
+        return keys, [ref for ref in running.dependencies.work.refs if not owns(ref.key, view)]
 
     def cancel(self, keys: Sequence[str], refs: Iterable[Any]) -> None:
         """Cancels what has not ended in time."""
@@ -105,19 +112,19 @@ class ShardedController:
             return
         await running.wait_ready()
         view, first = self._view(), not self._is_passed
-        for store in running.stores:
+        for store in self._stores:
             keys = list(store.table.cached)
             for start in range(0, len(keys), _BATCH):
                 self._move(running, keys[start : start + _BATCH], view, is_first=first)
                 await asyncio.sleep(0)
         self._is_passed = True
-        self._enqueue(running, [key for key in self._refused if view.owns(self._prefix + key)])
+        self._enqueue(running, [key for key in self._refused if self._owns(key, view)])
         queued = running.scheduler.keys()
-        running.forget([key for key in queued if not view.owns(self._prefix + key)])
+        running.forget([key for key in queued if not self._owns(key, view)])
 
     def _move(self, running: RunningController[Any], keys: Sequence[str], view: View, *, is_first: bool) -> None:
-        prefix, owned = self._prefix, self._owned
-        mine = [key for key in keys if view.owns(prefix + key)]
+        owned = self._owned
+        mine = [key for key in keys if self._owns(key, view)]
         gained = [key for key in mine if key not in owned]
         lost = owned.intersection(keys).difference(mine)
         owned.update(gained)
@@ -134,14 +141,33 @@ class ShardedController:
         running.enqueue_keys(keys, MOVED, LOW)
 
     def _follow(self, changes: Sequence[Change[Any]]) -> None:
+        view = self._view()
         for change in changes:
             if change.after is None:
                 self._owned.discard(change.key)
-            elif change.before is None and self._view().owns(self._prefix + change.key):
+            elif change.before is None and self._owns(change.key, view):
                 self._owned.add(change.key)
 
+    def _owns(self, key: str, view: View) -> bool:
+        """Whether this member owns the object in a view; decided once, since a score costs as much as ten lookups."""
+        if len(view.members) == 1:
+            return True
+        if view is not self._decided_in:
+            self._decided_in = view
+            self._decisions.clear()
+        known = self._decisions.get(key)
+        if known is None:
+            if len(self._decisions) >= self._max_decisions:  # of objects that are gone, mostly
+                self._decisions.clear()
+                self._max_decisions = _MIN_DECISIONS + 2 * sum(map(len, self._stores))
+            known = self._decisions[key] = view.owns(self._prefix + key)
+        return known
+
     def _is_cached(self, key: str) -> bool:
-        return self.running is not None and any(key in store.table.cached for store in self.running.stores)
+        for store in self._stores:  # noqa: SIM110 -- a generator costs more than all the rest
+            if key in store.table.cached:
+                return True
+        return False
 
     def _prune(self) -> None:
         since = timing.now() - _REMEMBERED
