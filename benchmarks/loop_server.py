@@ -2,7 +2,8 @@
 
 `python loop_server.py COUNT` prints its port once it is ready. Then it checks whether each Website has a ConfigMap of
 its own and a status, and then prints the time since `go` was read from its input, the number of writes, and the
-number of ConfigMaps. `storm N` makes N writes of generations instead. The end of the input ends it.
+number of ConfigMaps. `storm N` makes N writes of generations instead, and `more N` N further Websites, which it waits
+for. The end of the input ends it.
 """
 
 import asyncio
@@ -32,6 +33,10 @@ async def main(count: int) -> None:
         while words := (await reader.readline()).decode().split():
             if words[0] == "storm":
                 await storm(server, storage, keys, int(words[1]))
+            elif words[0] == "more":
+                added = [fill(server, storage, number) for number in range(len(keys), len(keys) + int(words[1]))]
+                keys += added
+                print(json.dumps(await wait_right(server, storage, [key for key, _ in added], len(keys))), flush=True)
             else:
                 await judge(server, storage, [key for key, _ in keys])
 
@@ -60,26 +65,32 @@ async def storm(server: ApiServer, storage: MemoryStorage, keys: list[tuple[str,
 
 async def judge(server: ApiServer, storage: MemoryStorage, keys: list[str]) -> None:
     """Waits until each Website has its child and its status, and then for further writes."""
-    items = storage._mvcc.items
-    served: Any = server.state.catalog.by_gvk("", "v1", "ConfigMap")
-    prefix = served.key("x", "y").removesuffix("x/y")
-    began, before = time.perf_counter(), storage.revision
+    before = storage.revision
+    right = await wait_right(server, storage, keys, len(keys))
+    print(json.dumps(right), flush=True)
+    await asyncio.sleep(3.0)
+    children = len(children_of(server, storage))
+    report = {"seconds": right["seconds"], "writes": storage.revision - before, "children": children}
+    print(json.dumps({"phase": "judged", **report}), flush=True)
 
-    def children() -> int:
-        return sum(1 for key in items if key.startswith(prefix))
+
+async def wait_right(server: ApiServer, storage: MemoryStorage, keys: list[str], children: int) -> dict[str, Any]:
+    """Waits until each of these Websites has its status, and until there are so many children."""
+    items, began = storage._mvcc.items, time.perf_counter()
 
     def is_right() -> bool:
-        """Whether the result is complete; the full check is made only after enough writes."""
-        enough = storage.revision - before >= 2 * len(keys) and children() >= len(keys)
-        return enough and all(b'"ready":' in items[key].value for key in keys)
+        return len(children_of(server, storage)) >= children and all(b'"ready":' in items[key].value for key in keys)
 
     while not is_right():  # noqa: ASYNC110  # there is no notification
         await asyncio.sleep(0.05)
-    took = time.perf_counter() - began
-    print(json.dumps({"phase": "right", "seconds": took}), flush=True)
-    await asyncio.sleep(3.0)
-    report = {"phase": "judged", "seconds": took, "writes": storage.revision - before, "children": children()}
-    print(json.dumps(report), flush=True)
+    return {"phase": "right", "seconds": time.perf_counter() - began}
+
+
+def children_of(server: ApiServer, storage: MemoryStorage) -> list[str]:
+    """The keys of all ConfigMaps."""
+    served: Any = server.state.catalog.by_gvk("", "v1", "ConfigMap")
+    prefix = served.key("x", "y").removesuffix("x/y")
+    return [key for key in storage._mvcc.items if key.startswith(prefix)]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
 """Measures what a recording costs an operator, how large it is, and whether its replays are all the same.
 
-`python benchmarks/recording.py` runs the operator of `make bench-loop` by turns without and with a recording, each on a
-core of its own; CPU time includes that of the thread that writes. Then it replays the last recording again and again,
-also with the other Pythons that are named by --python.
+`python benchmarks/recording.py` runs the operator of `make bench-loop` on a core of its own, with the server on the
+other. One process takes all turns, with the recording switched off and on: two processes differ by more than a
+recording costs, and the speed of a machine changes from second to second. So turns are many and short, and what counts
+is the median of the ratios of two that follow each other, in both orders by turns. In each turn there are so many new
+objects; CPU time includes that of the thread that writes, until all is written. With `chrt -r 10` in front, other
+programs interrupt the operator less.
+
+Then it records a run from its start, and replays that again and again, also with the other Pythons that are named by
+--python.
 """
 
 import argparse
@@ -14,14 +20,55 @@ import tempfile
 import time
 from pathlib import Path
 
-from loop import ENVIRONMENT, HERE, work
+from loop import ENVIRONMENT, HERE, finish, read, say, serving, spawn, work
 
 PEER = HERE / "loop_peers" / "levelset_peer.py"
+SWITCHED = HERE / "loop_peers" / "switched_peer.py"
 
 
-def turn(count: int, *arguments: str) -> float:
-    """The CPU microseconds per object of one run of the operator."""
-    return work((sys.executable, str(PEER), "owns", *arguments), count)["cpu"] / count * 1e6
+def record(path: Path, count: int) -> None:
+    """Records a whole run of the operator."""
+    work((sys.executable, str(PEER), "owns", f"record={path}"), count)
+
+
+class Turns:
+    """The turns of one operator process, with the recording off and on."""
+
+    def __init__(self, server: "subprocess.Popen[str]", operator: "subprocess.Popen[str]") -> None:
+        self._server, self._operator = server, operator
+
+    def take(self, count: int, *, is_recorded: bool) -> float:
+        """The CPU microseconds per object of one turn."""
+        self._ask("on" if is_recorded else "off")
+        before = self._ask("cpu")
+        say(self._server, f"more {count}")
+        read(self._server, "right")
+        return (self._ask("cpu") - before) / count * 1e6
+
+    def _ask(self, command: str) -> float:
+        say(self._operator, command)
+        return float(read(self._operator, command)["cpu"])
+
+
+def compare(count: int, turns: int, path: Path) -> None:
+    """Prints the cost of a recording, from so many pairs of turns."""
+    plain, recorded = list[float](), list[float]()
+    with serving(0) as (server, port):
+        operator = spawn(sys.executable, str(SWITCHED), str(path), last=True, server=f"http://127.0.0.1:{port}")
+        read(operator, "started")
+        measured = Turns(server, operator)
+        for is_recorded in (False, True):
+            measured.take(count, is_recorded=is_recorded)  # to warm up
+        for number in range(turns):
+            for is_recorded in (False, True) if number % 2 else (True, False):
+                (recorded if is_recorded else plain).append(measured.take(count, is_recorded=is_recorded))
+            print(f"{plain[-1]:.0f} us/object plain, {recorded[-1]:.0f} recorded", file=sys.stderr, flush=True)
+        finish(operator)
+    ratios = sorted(b / a - 1 for a, b in zip(plain, recorded, strict=True))
+    low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
+    ordered = f"medians {statistics.median(plain):.0f} and {statistics.median(recorded):.0f} us of CPU per object"
+    print(f"{ordered}; median of the ratios {statistics.median(ratios):+.1%}, quartiles {low:+.1%} and {high:+.1%}")
+    print(f"{turns} pairs of turns; sum of all {sum(recorded) / sum(plain) - 1:+.1%}", flush=True)
 
 
 def describe(path: Path) -> dict[str, float]:
@@ -59,8 +106,9 @@ def replay_all(path: str, times: int) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=5_000)
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--count", type=int, default=300, help="objects of a turn")
+    parser.add_argument("--turns", type=int, default=100, help="pairs of turns")
+    parser.add_argument("--replayed", type=int, default=5_000, help="objects of the run that is replayed")
     parser.add_argument("--replays", type=int, default=20)
     parser.add_argument("--python", action="append", default=[], help="another Python with levelset's dependencies")
     parser.add_argument("--replay", metavar="FILE", help="only replays this recording, and prints a line of JSON")
@@ -70,13 +118,8 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.levelset"
-        plain, recorded = list[float](), list[float]()
-        for _ in range(options.turns):
-            plain.append(turn(options.count))
-            recorded.append(turn(options.count, f"record={path}"))
-            print(f"{plain[-1]:.0f} us/object plain, {recorded[-1]:.0f} recorded", flush=True)
-        ratio = statistics.median(recorded) / statistics.median(plain)
-        print(f"median {statistics.median(plain):.0f} and {statistics.median(recorded):.0f}: {ratio - 1:+.1%}")
+        compare(options.count, options.turns, path)
+        record(path, options.replayed)
         print(json.dumps(describe(path)), flush=True)
         for python in [sys.executable, *options.python]:
             command = [python, __file__, "--replay", str(path), "--replays", str(options.replays)]

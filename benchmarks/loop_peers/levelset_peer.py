@@ -2,7 +2,7 @@
 
 With the argument `owns` it also watches its ConfigMaps, as a real one would, and reconciles when one changes; without it,
 it does the same as the handler for kopf. The server's address is in the environment. With `record=PATH` the run is
-recorded in that file.
+recorded in that file. The event loop is that of `levelset.run`: uvloop if it is installed.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import time
 from levelset_operator import Child, reconcile
 
 from levelset import Client, Config, Controller, Manager, owns
+from levelset.aio import event_loop
 from levelset.client import Token
 from models_levelset import Website
 
@@ -31,4 +32,4 @@ async def main() -> None:
         print(json.dumps({"phase": "spent", "cpu": time.process_time() - began}), flush=True)
 
 
-asyncio.run(main())
+event_loop.run(main())
