@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.admission.webhooks import WebhookPlugin, read_webhooks
+from levelset.apiserver.admission.webhooks import WebhookPlugin
 from levelset.apiserver.audit_log import AuditLog
 from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.server import ApiServer
@@ -230,9 +230,8 @@ async def test_a_v1beta1_review_is_sent_to_webhooks_that_support_no_other() -> N
 def condition(expression: str = "object.metadata.name != 'a'", **more: Any) -> WebhookPlugin:
     one = {"name": "c", "expression": expression}
     client = {"url": "https://127.0.0.1/"}
-    tree = configuration({"name": "x.example.com", "clientConfig": client, "matchConditions": [one], **more})
-    (read,) = read_webhooks(tree, mutates=False)
-    return WebhookPlugin(read, WebhookClient(reach="none"), lambda _: {}, ExpensiveWork())
+    tree = {"name": "x.example.com", "clientConfig": client, "matchConditions": [one], **more}
+    return WebhookPlugin(tree, WebhookClient(reach="none"), lambda _: {}, ExpensiveWork(), mutates=False)
 
 
 def review_request(name: str) -> dict[str, Any]:
@@ -282,11 +281,9 @@ async def test_a_configuration_with_an_invalid_match_condition_is_rejected() -> 
 
 
 async def test_a_webhook_with_side_effects_is_not_called_in_a_dry_run() -> None:
-    (read,) = read_webhooks(
-        configuration({"name": "x.example.com", "rules": RULES, "sideEffects": "Some"}), mutates=False
-    )
+    tree = {"name": "x.example.com", "rules": RULES, "sideEffects": "Some"}
     with pytest.raises(LevelsetError, match='admission webhook "x.example.com" does not support dry run'):
-        await WebhookPlugin(read, WebhookClient(), lambda _: {}, ExpensiveWork()).review(
+        await WebhookPlugin(tree, WebhookClient(), lambda _: {}, ExpensiveWork(), mutates=False).review(
             {**review_request("a"), "dryRun": True}, None
         )
 

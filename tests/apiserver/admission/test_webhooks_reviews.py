@@ -8,14 +8,13 @@ from levelset.apiserver.admission.webhooks import (
     Webhook,
     encode_review,
     read_review_response,
-    read_webhooks,
+    read_webhook,
 )
 
 
 def hook(*versions: str, mutates: bool = True) -> Webhook:
     one = {"name": "a.example.com", "admissionReviewVersions": list(versions)}
-    (made,) = read_webhooks({"metadata": {"name": "c"}, "webhooks": [one]}, mutates=mutates)
-    return made
+    return read_webhook(one, mutates=mutates)
 
 
 def answer(response: Any, version: str = "v1") -> bytes:

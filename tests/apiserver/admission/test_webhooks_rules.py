@@ -2,16 +2,14 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.admission.webhooks import Webhook, read_webhooks
+from levelset.apiserver.admission.webhooks import Webhook, read_webhook
 
 CONFIGMAPS = ("", "v1", "configmaps")
 DEPLOYMENTS = ("apps", "v1", "deployments")
 
 
 def read(**hook: Any) -> Webhook:
-    tree = {"metadata": {"name": "c"}, "webhooks": [{"name": "a.example.com", **hook}]}
-    (made,) = read_webhooks(tree, mutates=True)
-    return made
+    return read_webhook({"name": "a.example.com", **hook}, mutates=True)
 
 
 def rule(*resources: str, groups: str = "*", operations: str = "*", scope: str = "*") -> dict[str, Any]:

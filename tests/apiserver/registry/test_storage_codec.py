@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from levelset.apiserver.registry.storage_codec import (
+    check_depth,
     encode_for_storage,
     list_document,
     list_item_bytes,
@@ -53,15 +54,18 @@ def test_a_too_deeply_nested_object_is_not_stored(opened: Any) -> None:
     deep: Any = opened
     for _ in range(240):
         deep = {"a": deep} if opened == {} else [deep]
-    assert encode_for_storage(V1, {**widget(), "spec": deep})
+    tree = {**widget(), "spec": deep}
+    check_depth(tree, encode_for_storage(V1, tree))
     for _ in range(20):
         deep = [deep]
+    tree = {**widget(), "spec": deep}
     with pytest.raises(BadRequest, match="nested too deeply"):
-        encode_for_storage(V1, {**widget(), "spec": deep})
+        check_depth(tree, encode_for_storage(V1, tree))
 
 
 def test_a_wide_object_is_not_too_deep() -> None:
-    assert encode_for_storage(V1, {**widget(), "spec": [{} for _ in range(1000)]})
+    tree = {**widget(), "spec": [{} for _ in range(1000)]}
+    check_depth(tree, encode_for_storage(V1, tree))
 
 
 def test_encoding_for_storage_does_not_modify_the_tree() -> None:

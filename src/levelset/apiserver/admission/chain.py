@@ -33,6 +33,8 @@ __all__ = [
 Operation = Literal["CONNECT", "CREATE", "DELETE", "UPDATE"]
 
 _WRITES: Final = ("CREATE", "UPDATE", "DELETE")
+_MANY: Final = 100
+"""Plugins beyond which the rules of all of them take too long to be compared at once."""
 _KINDS_WITH_CONVERSION: Final = frozenset(kind for _, _, kind in STORAGE_CONVERSIONS)
 
 
@@ -101,7 +103,12 @@ class AdmissionChain:
         self.validating = tuple(one for one in validating if not isinstance(one, AdmissionPolicy))
 
     def handles(self, served: ServedResource, subresource: str, catalog: Catalog) -> bool:
-        """Whether any plugin matches some write of this resource, in any of its versions."""
+        """Whether any plugin matches some write of this resource, in any of its versions; true if there are many.
+
+        Admission compares many with pauses in between; without a match it changes nothing.
+        """
+        if len(self.plugins) > _MANY:
+            return True
         resources = [served.gvr, *(other.gvr for other in equivalent_resources(catalog, served))]
         return any(
             one.matches(operation, resource, subresource)
@@ -116,7 +123,7 @@ class AdmissionChain:
 
     def without_plugins(self, plugins: Iterable[AdmissionPlugin]) -> "AdmissionChain":
         """A chain without these plugins, compared by identity."""
-        removed = [id(one) for one in plugins]
+        removed = {id(one) for one in plugins}
         return AdmissionChain(one for one in self.plugins if id(one) not in removed)
 
     def or_none(self) -> "AdmissionChain | None":

@@ -17,7 +17,6 @@ from levelset.apiserver.admission.chain import AdmissionChain
 from levelset.apiserver.admission.match_rules import MatchResources, read_match_resources
 from levelset.apiserver.admission.policies.authorizer_variable import authorizer_values
 from levelset.apiserver.expressions.match_conditions import (
-    MatchCondition,
     MatchConditionError,
     MatchConditions,
     read_match_conditions,
@@ -40,7 +39,7 @@ __all__ = [
     "WebhookPlugin",
     "encode_review",
     "read_review_response",
-    "read_webhooks",
+    "read_webhook",
 ]
 
 _GROUP: Final = "admissionregistration.k8s.io"
@@ -51,11 +50,10 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """One webhook of a configuration, read from its JSON."""
 
     name: str
-    configuration: str
     mutates: bool
     match: MatchResources
     client_config: Mapping[str, Any]
-    conditions: tuple[MatchCondition, ...]
+    conditions: MatchConditions
     ignores_failures: bool
     """Whether the failure policy is `Ignore`."""
     reinvokes: bool
@@ -76,26 +74,24 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
         return self.match.matches_request(request, namespace)
 
 
-def read_webhooks(configuration: Tree, *, mutates: bool) -> tuple[Webhook, ...]:
-    """The webhooks of a configuration, in its order."""
-    name = configuration["metadata"]["name"]
-    return tuple(_read(one, name, mutates=mutates) for one in list_member(configuration, "webhooks"))
-
-
-def _read(hook: Tree, configuration: str, *, mutates: bool) -> Webhook:
+def read_webhook(tree: Tree, *, mutates: bool) -> Webhook:
+    """Reads one of the `webhooks` of a configuration."""
     return Webhook(
-        name=str(hook.get("name", "")),
-        configuration=configuration,
+        name=_name(tree),
         mutates=mutates,
-        match=read_match_resources({**hook, "resourceRules": list_member(hook, "rules")}),
-        client_config=map_member(hook, "clientConfig"),
-        conditions=read_match_conditions(list_member(hook, "matchConditions")),
-        ignores_failures=hook.get("failurePolicy") == "Ignore",
-        reinvokes=hook.get("reinvocationPolicy") == "IfNeeded",
-        timeout_seconds=float(hook.get("timeoutSeconds") or 10),
-        version=next((one for one in hook.get("admissionReviewVersions") or () if one in _VERSIONS), "v1"),
-        has_side_effects=hook.get("sideEffects") not in ("None", "NoneOnDryRun"),
+        match=read_match_resources({**tree, "resourceRules": list_member(tree, "rules")}),
+        client_config=map_member(tree, "clientConfig"),
+        conditions=MatchConditions(read_match_conditions(list_member(tree, "matchConditions"))),
+        ignores_failures=tree.get("failurePolicy") == "Ignore",
+        reinvokes=tree.get("reinvocationPolicy") == "IfNeeded",
+        timeout_seconds=float(tree.get("timeoutSeconds") or 10),
+        version=next((one for one in tree.get("admissionReviewVersions") or () if one in _VERSIONS), "v1"),
+        has_side_effects=tree.get("sideEffects") not in ("None", "NoneOnDryRun"),
     )
+
+
+def _name(tree: Tree) -> str:
+    return str(tree.get("name", ""))
 
 
 GROUP = "admission.k8s.io"
@@ -183,28 +179,36 @@ _PLURALS: Final = {"mutatingwebhookconfigurations": True, "validatingwebhookconf
 
 
 class WebhookPlugin:
-    """One webhook of a configuration as an `AdmissionPlugin`."""
+    """One webhook of a configuration as an `AdmissionPlugin`.
 
-    __slots__ = ("_client", "_conditions", "_expensive", "_hook", "_variables")
+    It is read when a write is first compared with its rules: a configuration may have thousands, and is in force before
+    the write that stores it is answered.
+    """
+
+    __slots__ = ("_client", "_expensive", "_read", "_tree", "_variables", "mutates", "name")
 
     def __init__(
-        self, hook: Webhook, client: WebhookClient, variables: AuthorizerVariables, expensive: ExpensiveWork
+        self,
+        tree: Tree,
+        client: WebhookClient,
+        variables: AuthorizerVariables,
+        expensive: ExpensiveWork,
+        *,
+        mutates: bool,
     ) -> None:
-        self._hook = hook
+        self.name = _name(tree)
+        self.mutates = mutates
+        self._tree = tree
         self._client = client
-        self._conditions = MatchConditions(hook.conditions)
         self._variables = variables
         self._expensive = expensive
+        self._read: Webhook | None = None
 
     @property
-    def name(self) -> str:
-        """The name of the webhook, which error messages contain."""
-        return self._hook.name
-
-    @property
-    def mutates(self) -> bool:
-        """Whether it may change the object."""
-        return self._hook.mutates
+    def _hook(self) -> Webhook:
+        if self._read is None:
+            self._read = read_webhook(self._tree, mutates=self.mutates)
+        return self._read
 
     @property
     def reinvokes(self) -> bool:
@@ -238,13 +242,14 @@ class WebhookPlugin:
             raise _internal(problem) from error
 
     async def _meets_conditions(self, request: Tree) -> bool:
-        if not self._conditions:
+        conditions = self._hook.conditions
+        if not conditions:
             return True
         objects = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
         try:
             values = {**objects, "namespaceObject": None, **self._variables(request)}
-            work = partial(self._conditions.match, values)
-            return await run_expressions(self._expensive, work, uses_authorizer=self._conditions.uses_authorizer)
+            work = partial(conditions.match, values)
+            return await run_expressions(self._expensive, work, uses_authorizer=conditions.uses_authorizer)
         except MatchConditionError as error:
             log.warning("match conditions of a webhook failed", extra={"webhook": self.name, "cause": str(error)})
             if self._hook.ignores_failures:
@@ -282,9 +287,10 @@ class WebhookIndex:
         self._update_chain()
 
     def _add(self, plural: str, configuration: Tree) -> None:
-        hooks = read_webhooks(configuration, mutates=_PLURALS[plural])
-        plugins = tuple(WebhookPlugin(one, self.client, self._variables, self._state.expensive_work) for one in hooks)
-        self._plugins[configuration["metadata"]["name"], plural] = plugins
+        self._plugins[configuration["metadata"]["name"], plural] = tuple(
+            WebhookPlugin(one, self.client, self._variables, self._state.expensive_work, mutates=_PLURALS[plural])
+            for one in list_member(configuration, "webhooks")
+        )
 
     def _variables(self, request: Tree) -> Mapping[str, Any]:
         return authorizer_values(self._state, request)

@@ -17,6 +17,7 @@ from levelset.objects.json_tree import copy_tree
 from levelset.storage import Item
 
 __all__ = [
+    "check_depth",
     "encode_for_storage",
     "list_document",
     "list_item_bytes",
@@ -33,10 +34,7 @@ _MAX_DEPTH: Final = 250
 
 
 def encode_for_storage(served: ServedResource, tree: Tree) -> bytes:
-    """Encodes an object of the served version for storage; does not modify the tree.
-
-    Raises Undecodable if the object is nested too deeply.
-    """
+    """Encodes an object of the served version for storage; does not modify the tree. See `check_depth`."""
     stored = tree
     # Most objects already have the stored form and order, and new ones have no resourceVersion.
     if "resourceVersion" in tree["metadata"]:
@@ -49,14 +47,18 @@ def encode_for_storage(served: ServedResource, tree: Tree) -> bytes:
     if not value.startswith(served.stored_head):
         stored = _stored(served, stored)
         value = encode_tree(stored)
+    return value
+
+
+def check_depth(tree: Tree, value: bytes) -> None:
+    """Raises Undecodable if the object, which is encoded as this value, is nested too deeply; may take 50 ms."""
     # Every level takes two brackets: an object of few bytes cannot be deep.
     size = len(value)
     if size > 2 * _MAX_DEPTH:
         # `replace` is three times as fast as `count`, because it searches many bytes at a time.
         brackets = 2 * size - len(value.replace(b"{", b"")) - len(value.replace(b"[", b""))
-        if brackets > _MAX_DEPTH and _is_deep(stored):
+        if brackets > _MAX_DEPTH and _is_deep(tree):
             raise Undecodable(f"the object is nested too deeply: the limit is {_MAX_DEPTH} levels")
-    return value
 
 
 def _stored(served: ServedResource, tree: Tree) -> Tree:

@@ -6,16 +6,18 @@ must still be notified: a cancelled handler ends only after the commit and the n
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from levelset.apiserver.registry import conversion_webhook, strategy
 from levelset.apiserver.registry.metadata import is_deleting
-from levelset.apiserver.registry.storage_codec import encode_for_storage, set_resource_version
+from levelset.apiserver.registry.storage_codec import check_depth, encode_for_storage, set_resource_version
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire.status_errors import cannot_write, too_large
+from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.storage import CancelledWrite, Change, Conditions, Item
 
 __all__ = ["WriteResult", "can_be_removed", "write"]
@@ -59,9 +61,10 @@ async def write(
     if problem is not None and not is_deleting(tree):
         raise cannot_write(served, metadata["name"], problem)
     value = await _converted(served, tree) if served.converts_by_webhook else encode_for_storage(served, tree)
-    # A series of small patches could grow an object without bound; one that is too large may shrink.
-    if len(value) > MAX_OBJECT_BYTES and (item is None or len(value) > len(item.value)):
-        raise too_large(MAX_OBJECT_BYTES)
+    if len(value) > LARGE_OBJECT:
+        await _check_large(state, tree, value, item)
+    else:
+        check_depth(tree, value)
     if item is not None and value == item.value:  # the storage version does not have the changed fields
         return WriteResult(set_resource_version(tree, item.revision), item)
     prefix, expected = served.prefix, 0 if item is None else item.revision
@@ -123,6 +126,13 @@ def _conditions(
     claims = {key: owner for key, owner in after.items() if key not in before}
     releases = [key for key in before if key not in after]
     return Conditions(guards or {}, claims, releases) if guards or claims or releases else None
+
+
+async def _check_large(state: ServerState, tree: Tree, value: bytes, item: Item | None) -> None:
+    # A series of small patches could grow an object without bound; one that is too large may shrink.
+    if len(value) > MAX_OBJECT_BYTES and (item is None or len(value) > len(item.value)):
+        raise too_large(MAX_OBJECT_BYTES)
+    await state.expensive_work.run(partial(check_depth, tree, value))
 
 
 async def _converted(served: ServedResource, tree: Tree) -> bytes:

@@ -8,6 +8,7 @@ validating policies, and then validating webhooks, are called concurrently.
 import asyncio
 import base64
 import binascii
+from functools import cached_property, partial
 from typing import Any, Final, cast
 
 import msgspec
@@ -28,7 +29,7 @@ from levelset.apiserver.registry.metadata import new_uid
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions
-from levelset.apiserver.wire.step_limits import run_limited
+from levelset.apiserver.wire.step_limits import run_limited, run_off_loop
 from levelset.errors import ApiError, BadPatch, Cause, Malformed, PatchFailed, ServerFailed
 from levelset.objects import decode_tree
 from levelset.objects.json_tree import copy_tree, is_list, is_map
@@ -37,6 +38,10 @@ from levelset.patch import apply_operations
 __all__ = ["admit_create", "admit_delete", "admit_subresource", "admit_update"]
 
 _NAMESPACES: Final = "/registry/core/namespaces/"
+_MATCH_SLICE: Final = 100
+"""Plugins whose rules are compared with a write before other requests get their turn."""
+_MAX_CONCURRENT_CALLS: Final = 64
+"""Validating plugins that are called at a time for one write: each may take a connection."""
 # Metadata that a plugin cannot change.
 _FIXED_FIELDS: Final = (
     "creationTimestamp",
@@ -74,7 +79,9 @@ async def admit_update(
     state: ServerState, served: ServedResource, old: Tree, prepared: strategy.PreparedUpdate, options: WriteOptions
 ) -> strategy.PreparedUpdate:
     """Admits and validates a prepared update; returns the one to store. Raises a plugin's rejection, or Invalid."""
-    tree = cast("Tree", copy_tree(prepared.tree))
+    is_large = options.is_large and served.prefix not in state.reservers
+    copying = partial(copy_tree, prepared.tree)
+    tree = cast("Tree", await run_off_loop(state.expensive_work, copying) if is_large else copying())
     admission = _Admission(state, served, "UPDATE", tree, options)
     changed = await admission.mutate(tree, old)
     silent = replace(options, admission=None, validation="Ignore", duplicates=())
@@ -85,7 +92,7 @@ async def admit_update(
     validated = await run_limited(
         state.expensive_work,
         lambda: strategy.prepare_update(state, served, old, cast("Tree", copy_tree(source)), silent, applied=True),
-        is_large=options.is_large and served.prefix not in state.reservers,
+        is_large=is_large,
     )
     await admission.validate(validated.tree, old)
     return validated
@@ -145,7 +152,9 @@ class _Admission:
         result: Tree | None = None
         called: list[tuple[AdmissionPlugin, ServedResource]] = []
         reinvoked: list[tuple[AdmissionPlugin, ServedResource]] = []
-        for one, version in self._matching(self._context.chain.mutating):
+        for one, version in await self._matching(self._context.chain.mutating):
+            if called:
+                await asyncio.sleep(0)  # a call that nothing matches does not suspend, and there may be thousands
             changed = await self._mutate_with(one, version, new if result is None else result, old)
             if changed is not None:
                 result, reinvoked = changed, [before for before in called if before[0].reinvokes]
@@ -173,29 +182,47 @@ class _Admission:
         """Calls the validating policies, then the validating webhooks; raises the first rejection."""
         for plugins in (self._context.chain.validating_policies, self._context.chain.validating):
             if plugins:
-                await self._validate(self._matching(plugins), new, old)
+                await self._validate(await self._matching(plugins), new, old)
 
     async def _validate(
         self, matching: "list[tuple[AdmissionPlugin, ServedResource]]", new: Tree | None, old: Tree | None
     ) -> None:
-        if not matching:
+        if len(matching) < 2:
+            for one, version in matching:
+                await self._validate_with(one, version, new, old)
             return
-        converted = [None if new is None else await self._convert(version, new) for _, version in matching]
-        called = [self._call(one, version, tree, old) for (one, version), tree in zip(matching, converted, strict=True)]
-        if len(called) == 1:
-            await called[0]
-            return
-        for outcome in await asyncio.gather(*called, return_exceptions=True):
-            if isinstance(outcome, BaseException):
+        calls: list[asyncio.Task[None]] = []
+        running: set[asyncio.Task[None]] = set()
+        try:
+            for one, version in matching:
+                if len(running) == _MAX_CONCURRENT_CALLS:
+                    running = (await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED))[1]
+                calls.append(asyncio.create_task(self._validate_with(one, version, new, old)))
+                running.add(calls[-1])
+                await asyncio.sleep(0)  # until it suspends: thousands in one turn of the event loop would hold it
+            outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        finally:
+            for call in running:
+                call.cancel()
+        for outcome in outcomes:
+            if outcome is not None:
                 raise outcome
 
-    def _matching(self, plugins: tuple[AdmissionPlugin, ...]) -> list[tuple[AdmissionPlugin, ServedResource]]:
+    async def _validate_with(
+        self, plugin: AdmissionPlugin, version: ServedResource, tree: Tree | None, old: Tree | None
+    ) -> None:
+        converted = None if tree is None else await self._convert(version, tree)
+        await self._call(plugin, version, converted, old)
+
+    async def _matching(self, plugins: tuple[AdmissionPlugin, ...]) -> list[tuple[AdmissionPlugin, ServedResource]]:
         """Returns the plugins that match this write, each with the version in which it gets the object."""
         found: list[tuple[AdmissionPlugin, ServedResource]] = []
-        for one in plugins:
+        for number, one in enumerate(plugins, 1):
             version = self._version_for(one)
             if version is not None:
                 found.append((one, version))
+            if number % _MATCH_SLICE == 0:
+                await asyncio.sleep(0)
         return found
 
     def _version_for(self, plugin: AdmissionPlugin) -> ServedResource | None:
@@ -203,10 +230,14 @@ class _Admission:
         if plugin.matches(request.operation, served.gvr, request.subresource):
             return served
         # matchPolicy Equivalent: a plugin for one version of a kind also gets the others, converted to that version.
-        for other in equivalent_resources(self._state.catalog, served):
+        for other in self._equivalents:
             if plugin.matches(request.operation, other.gvr, request.subresource):
                 return other
         return None
+
+    @cached_property
+    def _equivalents(self) -> list[ServedResource]:
+        return equivalent_resources(self._state.catalog, self._served)
 
     async def _call(
         self, plugin: AdmissionPlugin, version: ServedResource, converted: Tree | None, old: Tree | None
