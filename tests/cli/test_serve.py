@@ -171,6 +171,20 @@ def test_the_next_command_is_quoted_for_the_shell(tmp_path: Path) -> None:
         assert "  kubectl --kubeconfig 'my config' get namespaces\n" in lines
 
 
+def test_files_that_other_users_can_open_are_named_at_the_start(tmp_path: Path) -> None:
+    with serving(tmp_path, "--data", "a.db") as (process, _):
+        assert stop(process, signal.SIGTERM) == (0, "")
+    secret = ["a.db", "a.db.token", "a.db.authority"]
+    for name in secret:
+        (tmp_path / name).chmod(0o644)
+    with serving(tmp_path, "--data", "a.db") as (process, _):
+        code, errors = stop(process, signal.SIGTERM)
+    assert code == 0
+    for name in secret:
+        assert f"{name} can be opened by other users" in errors
+        assert f"run chmod 600 {name}" in errors
+
+
 def test_revisions_of_a_memory_server_grow_over_restarts(tmp_path: Path) -> None:
     versions: list[int] = []
     for _ in range(2):

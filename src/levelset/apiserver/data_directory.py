@@ -18,7 +18,7 @@ from levelset.apiserver.authn.token_file import load_users, new_token
 from levelset.apiserver.authn.users import ADMIN, User
 from levelset.errors import ConfigError, ServerFailed
 from levelset.http import CertificateAuthority, Identity, validity_of, write_private
-from levelset.storage import Durability, MemoryStorage, SqliteStorage, Storage
+from levelset.storage import Durability, MemoryStorage, SqliteStorage, Storage, warn_if_exposed
 
 __all__ = ["MEMORY", "check_data_path", "load_authority", "load_secrets", "load_shared_secrets", "open_storage"]
 
@@ -85,6 +85,7 @@ def load_authority(
         raise ConfigError(
             f"The certificate authority file {target} cannot be read: {error.strerror or error}."
         ) from error
+    warn_if_exposed("the key of the certificate authority", target)
     return _parse_authority(content, target, now())
 
 

@@ -11,6 +11,7 @@ from levelset.late_exports import late_exports
 
 if TYPE_CHECKING:
     from levelset.storage.etcd import EtcdStorage
+    from levelset.storage.file_permissions import warn_if_exposed
     from levelset.storage.group_commit import CancelledWrite, PendingWrite
     from levelset.storage.interface import (
         Change,
@@ -65,12 +66,14 @@ __all__ = [
     "check_file",
     "copy_storage",
     "repair_file",
+    "warn_if_exposed",
 ]
 
 __getattr__, __dir__ = late_exports(
     __name__,
     {
         "levelset.storage.etcd": "EtcdStorage",
+        "levelset.storage.file_permissions": "warn_if_exposed",
         "levelset.storage.group_commit": "CancelledWrite PendingWrite",
         "levelset.storage.interface": (
             "Change Conditions DamagedValue FutureRevision Item Mismatch NowaitReader NowaitWatch Page "

@@ -19,6 +19,7 @@ from typing import Final, Self, TypeVar
 
 from levelset.errors import NotFound, ServerFailed
 from levelset.storage.disk_reserve import DiskReserve, disk_problem
+from levelset.storage.file_permissions import warn_if_exposed
 from levelset.storage.group_commit import CommitGroup, PendingWrite, Work, WriterThread
 from levelset.storage.history import Limits
 from levelset.storage.interface import Change, Conditions, DamagedValue, FutureRevision, Item, Mismatch
@@ -101,6 +102,9 @@ class SqliteStorage(MvccReads):
         self._disk_problem: str | None = None
         self._space_timer: asyncio.TimerHandle | None = None
         _log_losses(self.path, contents)
+        warn_if_exposed(
+            "Secrets and the key that signs tokens", self.path, self.path.with_name(f"{self.path.name}-wal")
+        )
         self._writer = WriterThread(connection, name=f"levelset storage {self.path.name}")
         self._log = WriteAheadLog(self.path, is_synced=is_synced, reserve=self._reserve)
         self._has_reserve = False

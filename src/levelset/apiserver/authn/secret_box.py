@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from levelset.errors import ConfigError, ServerFailed
 from levelset.http import write_private
 from levelset.objects import decode_tree, encode_tree
-from levelset.storage import Item, Mismatch, Storage
+from levelset.storage import Item, Mismatch, Storage, warn_if_exposed
 
 if TYPE_CHECKING:
     from cryptography.fernet import MultiFernet
@@ -47,6 +47,7 @@ class SecretBox:
             _create(target, f"{lines[0]}\n".encode())
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"The key file {target} cannot be read: {error}.") from error
+        warn_if_exposed("the key of all secrets", target)
         try:
             keys = fernet.MultiFernet([fernet.Fernet(line) for line in lines])
         except ValueError as error:

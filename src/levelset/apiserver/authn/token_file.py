@@ -12,6 +12,7 @@ from pathlib import Path
 from levelset.apiserver.authn.users import ADMIN, AUTHENTICATED, User
 from levelset.errors import ConfigError
 from levelset.http import write_private
+from levelset.storage import warn_if_exposed
 
 __all__ = ["load_admin_tokens", "load_users", "new_token"]
 
@@ -41,6 +42,7 @@ def load_users(path: str | os.PathLike[str]) -> dict[str, User]:
         return {_create(target): ADMIN}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The token file {target} cannot be read: {error}.") from error
+    warn_if_exposed("tokens", target)
     found: dict[str, User] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.strip().startswith("#"):
