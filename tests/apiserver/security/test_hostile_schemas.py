@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from levelset.apiserver import ApiServer
+from levelset.apiserver.registry.crd import validation
 from levelset.apiserver.wire import step_limits
 from levelset.http import Headers, Request, Response
+from levelset.storage import MemoryStorage
 from tests.apiserver.support.loop_watchdog import watch_loop
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -61,6 +63,22 @@ async def test_an_expensive_pattern_is_matched_off_the_loop_with_the_same_result
             )
         assert (good.status, bad.status) == (201, 422)
         assert watchdog.longest < LIMIT, watchdog.culprit
+
+
+async def test_the_rules_of_a_large_schema_are_compiled_off_the_loop_after_a_restart():
+    spec = {"type": "object", "properties": {f"p{at}": {"type": "string"} for at in range(10_000)}}
+    rule = {"x-kubernetes-validations": [{"rule": "!has(self.p1) || self.p1 != 'x'"}]}
+    storage = MemoryStorage()
+    async with ApiServer(storage, tls=False) as server:
+        assert (await send(server, "POST", CRDS, definition({**spec, **rule}))).status == 201
+    validation._compiled.cache_clear()
+    async with ApiServer(storage, tls=False) as server:
+        with watch_loop() as watchdog:
+            await asyncio.sleep(0)
+            good = await send(server, "POST", WIDGETS, widget({"p1": "a"}))
+            bad = await send(server, "PUT", f"{WIDGETS}/x", json.loads(text_of(good)) | {"spec": {"p1": "x"}})
+    assert (good.status, bad.status) == (201, 422)
+    assert watchdog.longest < LIMIT, watchdog.culprit
 
 
 @pytest.mark.parametrize("media", ["application/json", "application/apply-patch+yaml"])

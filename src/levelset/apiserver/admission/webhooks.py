@@ -20,12 +20,12 @@ from levelset.apiserver.expressions.match_conditions import (
     MatchConditionError,
     MatchConditions,
     read_match_conditions,
-    run_expressions,
 )
 from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
+from levelset.apiserver.wire.step_limits import run_limited
 from levelset.apiserver.wire.webhook_client import WebhookClient
 from levelset.errors import BadRequest, Forbidden, Malformed, ServerFailed, Unreachable
 from levelset.objects import decode_tree, encode_tree
@@ -249,7 +249,7 @@ class WebhookPlugin:
         try:
             values = {**objects, "namespaceObject": None, **self._variables(request)}
             work = partial(conditions.match, values)
-            return await run_expressions(self._expensive, work, uses_authorizer=conditions.uses_authorizer)
+            return await run_limited(self._expensive, work)
         except MatchConditionError as error:
             log.warning("match conditions of a webhook failed", extra={"webhook": self.name, "cause": str(error)})
             if self._hook.ignores_failures:

@@ -1,14 +1,12 @@
 """Match conditions of webhooks and policies: CEL expressions that must all be true for the plugin to be called."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.resources.server_state import Tree
-from levelset.apiserver.wire.step_limits import run_limited, run_on_loop
 from levelset.errors import LevelsetError
 from levelset.re2.step_budget import charge_import
 
@@ -24,10 +22,7 @@ __all__ = [
     "join_errors",
     "match_condition_error",
     "read_match_conditions",
-    "run_expressions",
 ]
-
-T = TypeVar("T")
 
 COST_LIMIT: Final = 2_500_000
 """The cost budget that all match conditions of one webhook or policy share."""
@@ -62,11 +57,6 @@ class MatchConditions:
     def __bool__(self) -> bool:
         return bool(self._conditions)
 
-    @property
-    def uses_authorizer(self) -> bool:
-        """Whether an expression may ask the authorizer."""
-        return any("authorizer" in one.expression for one in self._conditions)
-
     def match(self, values: Mapping[str, Any]) -> bool:
         """Whether all are true for the given variables (`object`, `request`, ...); raises MatchConditionError."""
         if not self._conditions:
@@ -84,15 +74,6 @@ class MatchConditions:
         if errors:
             raise MatchConditionError(join_errors(errors))
         return True
-
-
-async def run_expressions(expensive: ExpensiveWork, work: Callable[[], T], *, uses_authorizer: bool) -> T:
-    """The result of evaluating expressions, which may be repeated; what takes long runs in a thread.
-
-    Expressions that ask the authorizer stay on the event loop, whose data it reads. Raises ApiError (413) if it takes
-    more than the steps of a request.
-    """
-    return run_on_loop(work) if uses_authorizer else await run_limited(expensive, work)
 
 
 def read_match_conditions(trees: Iterable[Tree]) -> tuple[MatchCondition, ...]:

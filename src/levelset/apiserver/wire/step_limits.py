@@ -18,7 +18,6 @@ __all__ = [
     "REQUEST_STEPS",
     "run_limited",
     "run_off_loop",
-    "run_on_loop",
 ]
 
 T = TypeVar("T")
@@ -45,14 +44,6 @@ async def run_off_loop(expensive: ExpensiveWork, work: Callable[[], T]) -> T:
     """The result of expensive work, in a thread; raises ApiError (413) if it takes more than `REQUEST_STEPS`."""
     try:
         return await expensive.run(partial(within, REQUEST_STEPS, work))
-    except StepsExceeded:
-        raise _too_expensive() from None
-
-
-def run_on_loop(work: Callable[[], T]) -> T:
-    """The result of work that cannot leave the event loop; raises ApiError (413) as `run_off_loop` does."""
-    try:
-        return within(REQUEST_STEPS, work)
     except StepsExceeded:
         raise _too_expensive() from None
 

@@ -1,5 +1,8 @@
 """The CEL variable `authorizer` of match conditions and policies: what the user of a request may do."""
 
+import asyncio
+import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from levelset.apiserver.authn.request_attributes import RequestAttributes
@@ -35,7 +38,7 @@ def authorizer_values(state: ServerState, request: Tree) -> dict[str, Any]:
         found = state.rbac.decide(subject, attributes)
         return Decision(found.allowed, found.reason)
 
-    authorizer, resource = Authorizer(decide), request["requestResource"]
+    authorizer, resource = Authorizer(_on_loop(decide)), request["requestResource"]
     request_resource = ResourceCheck(
         authorizer,
         resource["group"],
@@ -45,6 +48,21 @@ def authorizer_values(state: ServerState, request: Tree) -> dict[str, Any]:
         request.get("name", ""),
     )
     return {"authorizer": authorizer, "authorizer.requestResource": request_resource}
+
+
+def _on_loop(decide: "Callable[..., Decision]") -> "Callable[..., Decision]":
+    """The same function for any thread: another one waits until the event loop, whose data it reads, has decided."""
+    loop, thread = asyncio.get_running_loop(), threading.get_ident()
+
+    async def answer(*question: Any) -> "Decision":
+        return decide(*question)
+
+    def ask(*question: Any) -> "Decision":
+        if threading.get_ident() == thread:
+            return decide(*question)
+        return asyncio.run_coroutine_threadsafe(answer(*question), loop).result()
+
+    return ask
 
 
 def request_user(request: Tree) -> User:

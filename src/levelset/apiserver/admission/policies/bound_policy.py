@@ -23,10 +23,10 @@ from levelset.apiserver.admission.policies.params import (
     read_param_ref,
 )
 from levelset.apiserver.expressions.cel_programs import PolicyEnvironment
-from levelset.apiserver.expressions.match_conditions import MatchConditions, read_match_conditions, run_expressions
+from levelset.apiserver.expressions.match_conditions import MatchConditions, read_match_conditions
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.server_state import ServerState, Tree
-from levelset.objects import encode_tree
+from levelset.apiserver.wire.step_limits import run_limited
 
 __all__ = ["BoundPolicy", "PolicyBinding", "PolicyInvocation", "forbidden_message"]
 
@@ -72,7 +72,6 @@ class BoundPolicy(AdmissionPolicy):
         self.conditions = MatchConditions(
             read_match_conditions(list_member(spec, "matchConditions")), has_params=self.param_kind is not None
         )
-        self._uses_authorizer = b"authorizer" in encode_tree(spec)
         self.bindings = tuple(_read_binding(one) for one in bindings)
         self.environment = PolicyEnvironment(self.param_kind is not None, is_mutating=self.mutates)
         for one in list_member(spec, "variables"):
@@ -80,7 +79,7 @@ class BoundPolicy(AdmissionPolicy):
 
     async def evaluate(self, work: Callable[[], T]) -> T:
         """The result of evaluating expressions; in a thread if that takes long. The work may be repeated."""
-        return await run_expressions(self.state.expensive_work, work, uses_authorizer=self._uses_authorizer)
+        return await run_limited(self.state.expensive_work, work)
 
     def matches(self, operation: str, resource: GroupVersionResource, subresource: str, /) -> bool:
         """Whether one of its rules matches; policies and bindings are exempt, so that a bad one can be fixed."""

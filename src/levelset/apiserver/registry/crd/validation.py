@@ -45,6 +45,7 @@ RULES_NOT_CHECKED = (
     "validation"
 )
 _STEPS_PER_VALUE = 100  # of validating a schema
+_STEPS_PER_CHARACTER = 3  # of compiling the rules of a schema
 _PATH = "\0"  # a placeholder for the path of the schema, so that compiled rules can be shared
 _ERROR_TYPES = {
     "FieldValueInvalid": "Invalid value",
@@ -360,6 +361,7 @@ def _invalid_rule_cause(problem: "Finding") -> Cause:
 def _compiled(schema: str) -> "Rules":
     """The compiled rules of a schema, given as JSON so that equal schemas are compiled once."""
     charge_import("levelset.cel", CEL_IMPORT_STEPS)
+    charge(_STEPS_PER_CHARACTER * len(schema))
     from levelset.cel import compile_rules  # noqa: PLC0415 - slow to load, and most schemas have no rules
 
     return compile_rules(json.loads(schema), _PATH)
