@@ -1,9 +1,11 @@
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 
 import pytest
 
 from levelset.http import Request, Response, Sink
+from levelset.http.streaming import Flusher, StreamSink
 
 
 class Watch:
@@ -158,6 +160,41 @@ async def test_every_watcher_gets_every_event_in_order(serve, connect, until):
     bodies = dict(zip(watch.sinks, [(await client.read())[2] for client in clients], strict=True))
     for index, sink in enumerate(watch.sinks):
         assert bodies[sink] == b"".join(lines if index % 7 else lines[1::2])
+
+
+class Output:
+    """A connection that keeps what is written."""
+
+    is_full = False
+    size = 0
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: bytes) -> None:
+        self.data += data
+
+    def abort(self) -> None:
+        pass
+
+
+async def test_thousands_of_streams_are_sent_in_slices_between_which_others_get_their_turn():
+    loop = asyncio.get_running_loop()
+    flusher, outputs = Flusher(loop), [Output() for _ in range(1_000)]
+    sinks = [StreamSink(flusher, one, lambda: None, chunked=False) for one in outputs]
+    for sink in sinks:
+        sink.write(b"first ")
+    sent: list[int] = []
+    while not sent or sent[-1] < 1_000:
+        await asyncio.sleep(0)
+        sent.append(sum(bool(one.data) for one in outputs))
+        if len(sent) == 1:
+            for sink in sinks:
+                sink.write(b"second")
+    assert [later - former for former, later in itertools.pairwise([0, *sent])] == [100] * 10
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert {one.data for one in outputs} == {b"first second"}
 
 
 async def test_a_failing_stream_does_not_affect_others(serve, connect, until, caplog):

@@ -20,6 +20,8 @@ __all__ = ["ByteWriter", "Flusher", "StreamSink", "iterate", "read_all", "write_
 log = logging.getLogger(__name__)
 
 _MAX_UNDRAINED = 64 * 1024
+_SLICE = 100
+"""Streams that are sent to in one turn of the loop: a send over TLS takes 35 us, and 5,000 would hold it for 170 ms."""
 
 
 class ByteWriter(Protocol):
@@ -42,7 +44,7 @@ class ByteWriter(Protocol):
 
 
 class Flusher:
-    """Collects the sinks written to in this loop iteration, and flushes each of them once in the next."""
+    """Collects the sinks written to in this loop iteration, and flushes each of them once in the next ones."""
 
     __slots__ = ("_dirty", "_framed", "_loop", "_parts")
 
@@ -53,21 +55,24 @@ class Flusher:
         self._framed = b""
 
     def add(self, sink: "StreamSink") -> None:
-        """Schedules a flush of `sink` in the next iteration."""
+        """Schedules a flush of `sink` after those that were added before."""
         if not self._dirty:
             self._loop.call_soon(self.flush)
         self._dirty.append(sink)
 
     def flush(self) -> None:
-        """Flushes all collected sinks; one that fails is aborted and does not affect the others."""
-        dirty, self._dirty = self._dirty, []
+        """Flushes collected sinks, and later the others; one that fails is aborted and does not affect the others."""
+        dirty, self._dirty = self._dirty[:_SLICE], self._dirty[_SLICE:]
+        if self._dirty:
+            self._loop.call_soon(self.flush)
         for sink in dirty:
             try:
                 sink.flush()
             except Exception:
                 log.exception("a stream was aborted: its data could not be sent")
                 sink.abort()
-        self._parts, self._framed = [], b""
+        if not self._dirty:
+            self._parts, self._framed = [], b""
 
     def frame(self, parts: list[bytes]) -> bytes:
         """One chunk of `parts`; encoded once for all consecutive sinks with the same parts."""
