@@ -2,11 +2,15 @@
 
 import gc
 import stat
+import struct
+import tracemalloc
+import zlib
 from pathlib import Path
 
 import pytest
 
 from levelset.errors import BadObject, ConfigError
+from levelset.runtime.recording import recording_file
 from levelset.runtime.recording.entries import Answer, Batch, BatchEvent, Begin, End, Request, Start, Stop
 from levelset.runtime.recording.recording_file import MAGIC, RecordingWriter, read_blocks, read_recording
 
@@ -53,6 +57,52 @@ def test_a_file_that_is_no_recording_or_newer_is_refused_with_what_to_do(tmp_pat
         read_recording(tmp_path / "empty")
     with pytest.raises(ConfigError, match="cannot be read"):
         read_recording(tmp_path / "missing")
+
+
+def block(payload: bytes, *, encoding: int, length: int | None = None) -> bytes:
+    size = len(payload) if length is None else length
+    return MAGIC + b"\x01" + struct.pack(">IIB", size, zlib.crc32(payload), encoding) + payload
+
+
+def test_a_crafted_block_takes_no_more_memory_than_a_recording_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording_file, "_MAX_PAYLOAD", 1 << 20)
+    (tmp_path / "bomb").write_bytes(block(zlib.compress(b"\x00" * (16 << 20), 1), encoding=1))
+    (tmp_path / "long").write_bytes(block(b"x", encoding=0, length=(1 << 30) - 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadObject, match="a block of more than 1,048,576 bytes"):
+            read_recording(tmp_path / "bomb")
+        with pytest.raises(BadObject, match="empty"):
+            read_recording(tmp_path / "long")
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        block(b"no zlib", encoding=1),
+        block(zlib.compress(b"\x90" * 100)[:-8], encoding=1),
+        block(b"\x90", encoding=7),
+        block(b"\x91\x95\x0a\x00\x01\xa1a" + b"\x91" * 100_000, encoding=0),
+    ],
+    ids=["not compressed", "cut off inside", "an unknown encoding", "nested too deeply"],
+)
+def test_a_crafted_block_is_refused_as_no_recording(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "run").write_bytes(content)
+    with pytest.raises(BadObject, match="not a recording that this levelset can read"):
+        read_recording(tmp_path / "run")
+
+
+def test_a_recording_is_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_bytes(b"precious")
+    (tmp_path / "run").symlink_to(tmp_path / "theirs")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        RecordingWriter(tmp_path / "run")
+    assert (tmp_path / "theirs").read_bytes() == b"precious"
 
 
 def test_a_file_ends_at_its_limit_and_says_why(tmp_path: Path) -> None:

@@ -30,7 +30,9 @@ MAGIC: Final = b"levelset-recording\n"
 _HEADER: Final = struct.Struct(">IIB")
 _BLOCK: Final = 128
 """Entries in a block: about 64 KiB."""
-_MAX_BLOCK: Final = 1 << 30
+_MAX_PAYLOAD: Final = 256 << 20
+"""Bytes of a block, also after it was decompressed: a small file must not fill the memory."""
+_UNREADABLE: Final = "not a recording that this levelset can read"
 _BUSY: Final = 512 * 1024
 """Bytes per second above which blocks are not compressed."""
 _TOGETHER: Final = 4096
@@ -62,7 +64,8 @@ class BlockWriter:
         self.path = path
         self.written = 0
         try:
-            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            # A link that another user has put there would have their file overwritten, or ours made readable.
+            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             os.fchmod(number, 0o600)
         except OSError as error:
             raise ConfigError(f"{path}: the recording cannot be written: {error.strerror}") from error
@@ -196,7 +199,7 @@ _decode: Final = msgspec.msgpack.Decoder(
 def read_blocks(path: str | Path) -> Iterator[bytes]:
     """The payloads of a recording, up to its end or to the first block that is cut off or damaged.
 
-    BadObject if the file is no recording, or one of a newer format.
+    BadObject if the file is no recording, or one of a newer format, or has a block that is too large.
     """
     try:
         file = Path(path).open("rb")  # noqa: SIM115 -- closed below; only opening it is checked
@@ -208,20 +211,41 @@ def read_blocks(path: str | Path) -> Iterator[bytes]:
             raise BadObject(f"{path}: not a recording of levelset; write one with `levelset run --record {path}`")
         if magic[-1] > FORMAT:
             raise BadObject(f"{path}: a recording of format {magic[-1]}; this levelset reads {FORMAT}: use a newer one")
+        size = os.fstat(file.fileno()).st_size
         while len(header := file.read(_HEADER.size)) == _HEADER.size:
             length, checksum, encoding = _HEADER.unpack(header)
-            packed = file.read(length) if length < _MAX_BLOCK else b""
-            if len(packed) < length or zlib.crc32(packed) != checksum:
+            if length > size - file.tell():
                 return
-            yield zlib.decompress(packed) if encoding else packed
+            if length > _MAX_PAYLOAD:
+                raise BadObject(f"{path}: a block of more than {_MAX_PAYLOAD:,} bytes; it is not read")
+            packed = file.read(length)
+            if zlib.crc32(packed) != checksum:
+                return
+            yield _unpacked(packed, encoding, path)
+
+
+def _unpacked(packed: bytes, encoding: int, path: str | Path) -> bytes:
+    """The payload of a block whose checksum is right; a crafted one may be anything."""
+    if encoding == 0:
+        return packed
+    unpacker = zlib.decompressobj()
+    try:
+        payload = unpacker.decompress(packed, _MAX_PAYLOAD) if encoding == 1 else b""
+    except zlib.error as error:
+        raise BadObject(f"{path}: {_UNREADABLE}: {error}") from error
+    if unpacker.unconsumed_tail:
+        raise BadObject(f"{path}: a block of more than {_MAX_PAYLOAD:,} bytes; it is not read")
+    if not unpacker.eof:
+        raise BadObject(f"{path}: {_UNREADABLE}: a block has an unknown encoding, or is cut off")
+    return payload
 
 
 def read_recording(path: str | Path) -> list[Entry]:
     """The entries of a recording, up to its end or to where it is cut off or damaged; BadObject if it is none."""
     try:
         found: list[Entry] = [one for payload in read_blocks(path) for one in _decode(payload)]
-    except msgspec.MsgspecError as error:
-        raise BadObject(f"{path}: not a recording that this levelset can read: {error}") from error
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadObject(f"{path}: {_UNREADABLE}: {error}") from error
     if not found or not isinstance(found[0], entries.Start):
         raise BadObject(f"{path}: the recording is empty; the process ended before it wrote anything")
     return found

@@ -3,12 +3,13 @@
 import asyncio
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from levelset.client.transport.interface import Call, Response
-from levelset.errors import LevelsetError, Unreachable
+from levelset.errors import BadObject, LevelsetError, Unreachable
 from levelset.http.messages import Headers
 from levelset.runtime.controller.traced_tasks import CURRENT
 from levelset.runtime.recording.entries import Answer, Discovery
@@ -103,18 +104,31 @@ def answer_of(entry: Answer) -> Response | BaseException:
 
 def error_of(body: bytes) -> BaseException:
     """The error of an answer: of the same class if that is imported, otherwise a LevelsetError."""
-    tree: dict[str, Any] = msgspec.json.decode(body)
-    name, message, attributes = tree["type"], tree["message"], tree["attributes"]
-    if name == _CANCELLED:
-        return asyncio.CancelledError(message)
+    try:
+        tree = msgspec.json.decode(body, type=_RecordedError)
+    except msgspec.MsgspecError as error:
+        raise BadObject(f"the recording has an error that cannot be read: {error}") from error
+    if tree.type == _CANCELLED:
+        return asyncio.CancelledError(tree.message)
     # Only of modules that the program has imported: a recording must not have code run.
-    found = getattr(sys.modules.get(tree.get("module", "")), name, None)
-    if not (isinstance(found, type) and issubclass(found, BaseException)):
+    found = getattr(sys.modules.get(tree.module), tree.type, None)
+    if not (isinstance(found, type) and issubclass(found, Exception)):
         found = LevelsetError
-    made = found.__new__(found, message)
-    made.args = (message,)
-    if isinstance(made, Unreachable):
-        attributes.setdefault("is_sent", True)
+    try:
+        made = found.__new__(found, tree.message)
+    except TypeError:  # a class that is made of more than a message
+        made = LevelsetError(tree.message)
+    made.args = (tree.message,)
+    attributes = {"is_sent": True, **tree.attributes} if isinstance(made, Unreachable) else tree.attributes
     for attribute, value in attributes.items():
-        setattr(made, attribute, value)
+        if not attribute.startswith("__"):
+            with suppress(AttributeError, TypeError):  # of another version of the class
+                setattr(made, attribute, value)
     return made
+
+
+class _RecordedError(msgspec.Struct):
+    type: str
+    message: str
+    attributes: dict[str, Any]
+    module: str = ""

@@ -22,7 +22,7 @@ from levelset.client.client import Client
 from levelset.client.internals import attach_tap
 from levelset.client.object_types import Item, Kind, OnlyMetadata, View, view_of
 from levelset.client.transport.interface import Call, Response
-from levelset.errors import ConfigError
+from levelset.errors import BadObject, ConfigError
 from levelset.objects.cached_object import decode_cached
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.runtime.cache.cluster import Cluster, cluster_sources
@@ -149,7 +149,7 @@ class Replayer:
                     next(self._applying[entry.scope], None)
                     self._drain()
             case kinds.WatchFailed():
-                self._scopes[entry.scope].record_error(entry.error, None, is_persistent=entry.is_persistent)
+                self._scope(entry.scope).record_error(entry.error, None, is_persistent=entry.is_persistent)
             case kinds.Begin():
                 self._begin(entry)
             case kinds.Answer():
@@ -157,8 +157,13 @@ class Replayer:
             case _:
                 pass
 
+    def _scope(self, number: int) -> Informer:
+        if number not in self._scopes:
+            raise BadObject(f"the recording is damaged: it has no informer {number}, which has events")
+        return self._scopes[number]
+
     def _apply(self, entry: kinds.Batch) -> None:
-        informer = self._scopes[entry.scope]
+        informer = self._scope(entry.scope)
         events = [_event(informer.view, one.code, one.raw) for one in entry.events]
         applying = self._applying[entry.scope] = self._in_loop(_applied(informer, events, entry.version))
         next(applying, None)
@@ -180,6 +185,8 @@ class Replayer:
     def _begin(self, entry: kinds.Begin) -> None:
         self.reconciles += 1
         self._begins[entry.task] = entry, self.reconciles
+        if entry.controller not in self._parts:
+            raise BadObject(f"the recording is damaged: it has no controller {entry.controller!r}, which reconciles")
         parts, scheduler = self._parts[entry.controller]
         self._beginning = entry
         if not scheduler.has_worker:
