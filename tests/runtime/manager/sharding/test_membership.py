@@ -1,8 +1,13 @@
 """The hand-over between members as a pure state machine: who waits for whom, and until when."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
+from levelset.runtime.manager.sharding import rendezvous
 from levelset.runtime.manager.sharding.membership import LeaseTimes, MemberRecord, Membership
+from levelset.runtime.manager.sharding.rendezvous import View
 
 TIMES = LeaseTimes(lease=15, renew=10, retry=2, allowance=1)
 
@@ -179,3 +184,22 @@ def test_releases_are_remembered_for_as_long_as_a_lease_lasts() -> None:
     member.tick(17.1)
     member.observe("a", record("1"), 17.1)
     assert set(member.others) == {"a"}
+
+
+def test_thousands_of_members_that_are_seen_at_once_are_taken_in_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    class CountedView(View):
+        def __init__(self, me: str, members: Mapping[str, str]) -> None:
+            made.append(len(members))
+            super().__init__(me, members)
+
+    monkeypatch.setattr(rendezvous, "View", CountedView)
+    member = joined(now=0.0)
+    forged = {f"m{number}": record() for number in range(5_000)}
+    member.observe_all(forged.items(), 1.0)
+    assert made == [5_001]
+    member.observe_all([(one, released()) for one in forged], 2.0)
+    assert made == [5_001, 1]
+    assert joined(**forged).awaited == forged.keys()
+    assert made == [5_001, 1, 5_001]

@@ -28,6 +28,7 @@ from levelset.errors import ConfigError, Fenced, LeaseLost, Unreachable
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.objects import ObjectMeta, Ref
 from levelset.runtime.manager import Lease
+from levelset.runtime.manager.leader_election import LeaseSpec
 from levelset.testing import Cluster, Process, open_cluster
 from levelset.testing.virtual_time import virtual
 from tests.runtime.manager.network import Network
@@ -466,3 +467,47 @@ def test_settings_that_cannot_work_are_refused(options: dict[str, Any], field: s
 def test_shards_and_a_leader_exclude_each_other() -> None:
     with pytest.raises(ConfigError, match="give one of them"):
         Manager(leader=LeaderElection(name="shop"), shards=SHARDS)
+
+
+FORGED: dict[str, dict[str, Any]] = {
+    "numbers without end": {"annotations": {"keys": "9" * 100_000, "retry-milliseconds": "9" * 100_000}},
+    "numbers of another alphabet": {"annotations": {"keys": "\u0662", "retry-milliseconds": "\u0663\u0663"}},
+    "names of nobody": {"annotations": {"acknowledged": ",,a,b," * 10_000}},
+    "a holder without end": {"holder_identity": "x" * 100_000},
+    "a duration of a second": {"lease_duration_seconds": 1},
+    "no duration": {"lease_duration_seconds": None},
+}
+
+
+@virtual
+@pytest.mark.parametrize("name", FORGED)
+async def test_a_forged_lease_crashes_no_member_and_gives_back_its_share_when_it_ends(
+    name: str, caplog: pytest.LogCaptureFixture
+):
+    parts = dict(FORGED[name])
+    annotations = {"algorithm": "1", **parts.pop("annotations", {})}
+    spec = LeaseSpec(**{"holder_identity": "forger", "lease_duration_seconds": 15, **parts})
+    metadata = ObjectMeta(
+        name="sites-forged",
+        namespace="default",
+        labels={"sharding.levelset.dev/name": "sites"},
+        annotations={f"sharding.levelset.dev/{key}": value for key, value in annotations.items()},
+    )
+    log = Log()
+    async with (
+        open_cluster() as cluster,
+        started(cluster, "a", log.controller("a")),
+        started(cluster, "b", log.controller("b")),
+    ):
+        await create_sites(cluster)
+        await cluster.settled()
+        await cluster.create(Lease(metadata=metadata, spec=spec))
+        async with started(cluster, "c", log.controller("c")):
+            await asyncio.sleep(25)
+        await cluster.settled()
+        log.reconciles.clear()
+        for one in NAMES:
+            await cluster.patch(Ref(Site, one), MergePatch({"spec": {"title": "changed"}}))
+        await cluster.settled()
+        assert sorted(one for _, one in log.reconciles) == sorted(NAMES)
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]

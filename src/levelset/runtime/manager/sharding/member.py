@@ -39,6 +39,7 @@ _RETRY: Final = f"{_GROUP}/retry-milliseconds"
 _POLL: Final = 0.05
 """Seconds between two checks whether what moves has stopped."""
 _MAX_NAME: Final = 50
+_MAX_DIGITS: Final = 15
 
 _log: Final = logging.getLogger("levelset.runtime.manager")
 
@@ -237,12 +238,12 @@ class ShardMember:
             self.last_error = error
 
     def _observe(self, changes: Sequence[Change[Lease]]) -> None:
-        now = self._clock()
+        seen: list[tuple[str, MemberRecord | None]] = []
         for change in changes:
             name = self._name_of(change.ref.name)
             if name is not None and name != self.name:
-                item = change.new
-                self.state.observe(name, None if item is None else _read(item.object), now)
+                seen.append((name, None if change.new is None else _read(change.new.object)))
+        self.state.observe_all(seen, self._clock())
         self._events.set()
 
     def _name_of(self, lease: str) -> str | None:
@@ -491,13 +492,17 @@ async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 def _read(lease: Lease) -> MemberRecord:
     annotations = lease.metadata.annotations
-    keys, retry = annotations.get(_KEYS, ""), annotations.get(_RETRY, "")
     return MemberRecord(
         holder=lease.spec.holder_identity or "",
         version=lease.metadata.resource_version,
         duration=float(lease.spec.lease_duration_seconds or 0),
         acknowledged=frozenset(filter(None, annotations.get(_ACKNOWLEDGED, "").split(","))),
-        keys=int(keys) if keys.isdecimal() else 0,
+        keys=_number(annotations.get(_KEYS, "")),
         algorithm=annotations.get(_ALGORITHM, ""),
-        retry=int(retry) / 1000 if retry.isdecimal() else 0.0,
+        retry=_number(annotations.get(_RETRY, "")) / 1000,
     )
+
+
+def _number(text: str) -> int:
+    """The number in an annotation; 0 if it is none, or one that no member writes."""
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0

@@ -13,7 +13,7 @@ never compared.
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from levelset.runtime.manager.sharding.rendezvous import View
 
@@ -110,6 +110,18 @@ class Membership:
 
     def observe(self, member: str, record: MemberRecord | None, now: float) -> None:
         """Takes in the Lease of another member; None if it does not exist. What was released stays so."""
+        self.observe_all([(member, record)], now)
+
+    def observe_all(self, seen: Iterable[tuple[str, MemberRecord | None]], now: float) -> None:
+        """Takes in several, in this order, and decides once what follows: there may be thousands, forged ones too."""
+        changed = {self._take(member, record, now) for member, record in seen}
+        if "members" in changed:
+            self._update()
+        elif "record" in changed:
+            self._update_awaited()  # the holder of a Lease is the same for as long as it is held
+
+    def _take(self, member: str, record: MemberRecord | None, now: float) -> Literal["members", "record", "nothing"]:
+        """What has changed."""
         known = self.others.get(member)
         if record is None:
             if known is not None:
@@ -117,17 +129,18 @@ class Membership:
         elif not record.holder:
             self.others.pop(member, None)
             self._released[member] = now
-            self._update()
+            return "members"
         elif member in self._released:
             pass  # from a list, or an event, that is older than the release
         elif known is None:
             self.others[member] = OtherMember(record, now)
-            self._update()
+            return "members"
         else:
             known.is_missing = False
             if record.version != known.record.version:
                 known.record, known.changed_before, known.changed_at = record, known.changed_at, now
-                self._update_awaited()  # the holder of a Lease is the same for as long as it is held
+                return "record"
+        return "nothing"
 
     def begin(self, seen: Mapping[str, MemberRecord], now: float) -> None:
         """Takes in a consistent list of all Leases, made after the own one was created.
@@ -135,9 +148,7 @@ class Membership:
         These members must acknowledge this one; those that come later need the acknowledgement of this one. What was
         observed of a member before is kept: it may be newer than the list, and say that this one is acknowledged.
         """
-        for member, record in seen.items():
-            if member not in self.others:
-                self.observe(member, record, now)
+        self.observe_all([(one, record) for one, record in seen.items() if one not in self.others], now)
         self._awaited = {one for one in seen if one in self.others}
         self._update()
 
