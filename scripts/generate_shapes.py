@@ -18,9 +18,10 @@ ABOUT = "Cut down from Kubernetes' OpenAPI v3 documents; Apache License 2.0; Cop
 META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 LIST_TYPE = "x-kubernetes-list-type"
 LIST_KEYS = "x-kubernetes-list-map-keys"
+MAP_TYPE = "x-kubernetes-map-type"
 # The default value of each keyword.
-SILENT = {LIST_TYPE: "atomic", "x-kubernetes-map-type": "granular"}
-WORDS = (LIST_TYPE, LIST_KEYS, "x-kubernetes-map-type", "x-kubernetes-patch-merge-key", "x-kubernetes-patch-strategy")
+SILENT = {LIST_TYPE: "atomic", MAP_TYPE: "granular"}
+WORDS = (LIST_TYPE, LIST_KEYS, MAP_TYPE, "x-kubernetes-patch-merge-key", "x-kubernetes-patch-strategy")
 
 Schema = dict[str, Any]
 
@@ -43,6 +44,9 @@ def read_definitions(folder: Path) -> dict[str, Schema]:
     for path in sorted(folder.glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         found.update(document.get("components", {}).get("schemas", {}))
+    for name, schema in found.items():
+        if schema.keys() <= {"description", "type"} and schema.get("type") in (None, "object"):
+            found[name] = {**schema, MAP_TYPE: "atomic"}  # nothing is known of what is in it
     return found
 
 
@@ -104,6 +108,8 @@ def cut_down(schema: Schema, speaking: set[str], keys: set[str]) -> Schema:
     target = reference(schema)
     if target in speaking:
         reduced["$ref"] = short(target)
+        if schema.get(MAP_TYPE) == "granular":
+            reduced[MAP_TYPE] = "granular"  # though the type is atomic elsewhere
     members = {name: cut_down(one, speaking, set()) for name, one in schema.get("properties", {}).items()}
     for name in keys & schema.get("properties", {}).keys():
         if "default" in schema["properties"][name]:

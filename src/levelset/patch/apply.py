@@ -321,13 +321,10 @@ def _applied(request: _ApplyRequest, stored: Managers) -> tuple[dict[str, Tree],
     settled = dict(remove_lost_fields(managers, changes))
     mine = replace(request.entry, fields=wanted - NEVER_TRACKED)
     if mine.fields:
-        unchanged = last is not None and _is_same_entry(last, mine) and same_object(live, merged)
-        settled[mine.key] = last if unchanged and last is not None else mine
+        if same_object(live, merged):  # as upstream: only a change of the object is one of its time
+            mine = replace(mine, time=None if last is None else last.time)
+        settled[mine.key] = mine
     return merged, settled
-
-
-def _is_same_entry(last: ManagedEntry, mine: ManagedEntry) -> bool:
-    return last.fields == mine.fields and last.api_version == mine.api_version
 
 
 def _owner_before_first_apply(request: _ApplyRequest) -> dict[EntryKey, ManagedEntry]:
@@ -390,6 +387,4 @@ def _named_owner(entry: ManagedEntry) -> str:
         quoted += f' with subresource "{entry.subresource}"'
     if entry.operation == "Update":
         quoted += f" using {entry.api_version}"
-        if entry.time:
-            quoted += f" at {entry.time}"
     return quoted

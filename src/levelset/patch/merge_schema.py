@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from levelset.errors import BadObject
-from levelset.objects.json_tree import Tree
+from levelset.objects.json_tree import Tree, is_map
 
 __all__ = ["ANYTHING", "OBJECT_META", "Shape", "ShapeBuilder", "builtin_shape", "resource_shape", "shape_of"]
 
@@ -94,12 +94,14 @@ def resource_shape(schema: Any, definitions: Mapping[str, Any] | None = None) ->
 
     The schema's own `metadata` is ignored: it can only restrict names and does not affect merging.
     """
-    return _with_meta(shape_of(schema, definitions))
+    shape = shape_of(schema, definitions)
+    is_free = shape.items is None and is_map(schema) and schema.get(_PRESERVE) is True
+    return _with_meta(shape, items=ANYTHING if is_free else shape.items)
 
 
-def _with_meta(shape: Shape) -> Shape:
+def _with_meta(shape: Shape, *, items: Shape | None = None) -> Shape:
     fields = {**shape.fields, "apiVersion": ANYTHING, "kind": ANYTHING, "metadata": OBJECT_META}
-    return Shape(fields=fields, items=shape.items, atomic=shape.atomic, strategies=shape.strategies)
+    return Shape(fields=fields, items=items, atomic=shape.atomic, strategies=shape.strategies)
 
 
 _LIST_TYPE = "x-kubernetes-list-type"
@@ -108,9 +110,12 @@ _MAP_TYPE = "x-kubernetes-map-type"
 _MERGE_KEY = "x-kubernetes-patch-merge-key"
 _STRATEGY = "x-kubernetes-patch-strategy"
 _EMBEDDED = "x-kubernetes-embedded-resource"
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _MERGE_KEYWORDS = (_LIST_TYPE, _LIST_KEYS, _MAP_TYPE, _MERGE_KEY, _STRATEGY)
 # A schema without any of these, such as that of a string, says nothing about merging.
-_SHAPING = frozenset({"$ref", "allOf", "properties", "items", "additionalProperties", _EMBEDDED, *_MERGE_KEYWORDS})
+_SHAPING = frozenset(
+    {"$ref", "allOf", "properties", "items", "additionalProperties", _EMBEDDED, _PRESERVE, *_MERGE_KEYWORDS}
+)
 
 
 class ShapeBuilder:
@@ -157,6 +162,8 @@ class ShapeBuilder:
         known = self._fields(tree)
         rest = tree.get("items", tree.get("additionalProperties"))
         items = self.read(rest) if isinstance(rest, dict) else None
+        if items is None and tree.get(_PRESERVE) is True:
+            items = ANYTHING  # members that are not declared are those of a free map
         filled = _with_meta(Shape(fields=known)).fields if tree.get(_EMBEDDED) is True else known
         attributes: dict[str, Any] = {
             "fields": filled,
