@@ -108,7 +108,8 @@ class Cause(Struct, frozen=True):
 class ApiError(LevelsetError):
     """The server responded with an error Status; subclasses are by code and reason.
 
-    `request` describes the request, such as `create Website/default/blog`; None unless a client has set it.
+    `request` describes the request, such as `create Website/default/blog`; None unless a client has set it. `warnings`
+    are those that a server sends with the error.
 
     What to do: read `reason` and `causes`, which say what the server refused; in a reconciler let it pass, and the
     object is retried with backoff.
@@ -133,6 +134,7 @@ class ApiError(LevelsetError):
         self.details: Mapping[str, Any] = dict(details or {})
         self.causes = tuple(causes)
         self.request: str | None = None
+        self.warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.request}: {self.message}" if self.request else self.message

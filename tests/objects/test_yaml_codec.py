@@ -23,7 +23,7 @@ from tests.objects.tree_strategies import trees
         ("a: -3", {"a": -3}),
         ("a: yes", {"a": True}),
         ("a: off", {"a": False}),
-        ("a: y", {"a": "y"}),
+        ("a: y", {"a": True}),
         ("a: ~", {"a": None}),
         ("a:", {"a": None}),
         ("a: '1'", {"a": "1"}),

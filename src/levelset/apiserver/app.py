@@ -26,7 +26,7 @@ from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.apiserver.request_limits import UserLimiter
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.routes import Call, HandlerResult, Route, RouteCache, find_action, warning_text
-from levelset.apiserver.verbs.response_format import JSON_HEADERS
+from levelset.apiserver.verbs.response_format import JSON_HEADERS, as_yaml
 from levelset.apiserver.wire.large_bodies import (
     LARGE_YAML_BYTES,
     MAX_JSON_VALUES,
@@ -212,8 +212,7 @@ class App:
             _timeout(request)
         served = route.served
         call = Call(self._state, served, route.path, request)
-        outcome = (route.action or find_action(call))(call)
-        return outcome if served.deprecation is None else _deprecated(outcome, served.deprecation)
+        return (route.action or find_action(call))(call) if served.deprecation is None else _deprecated(route, call)
 
     def _dispatch_uncached(self, request: Request, user: User | None, route: Route | None) -> HandlerResult:
         """As `_dispatch`, for a path that is not in the route cache, or a body that may be too large."""
@@ -242,8 +241,7 @@ class App:
             # The action of a GET of a collection depends on the query: with `watch` it is a watch, otherwise a list.
             action = None if request.method == "GET" and path.name is None else find_action(call)
             route = routes.add(request.method, request.path, Route(path, served, action))
-        outcome = (route.action or find_action(call))(call)
-        return outcome if served.deprecation is None else _deprecated(outcome, served.deprecation)
+        return (route.action or find_action(call))(call) if served.deprecation is None else _deprecated(route, call)
 
     async def _dispatch_converted(self, request: Request, user: User | None) -> Response:
         outcome = self._dispatch(await self._converter.convert(request), user)
@@ -273,10 +271,12 @@ class App:
             outcome = page(request)
             if outcome is not None:
                 return outcome
+        if request.path.startswith("/api/v1/"):
+            raise no_such_resource()
         return page_not_found()
 
     def _missing(self, path: RequestPath) -> Response:
-        if not path.group or self._state.catalog.versions(path.group):
+        if not path.group or self._state.catalog.is_builtin(path.group):
             raise no_such_resource()
         return page_not_found()
 
@@ -304,7 +304,12 @@ def _failure(error: Exception, request: Request, audit_id: str) -> Response:
         fields = {"audit_id": audit_id, "method": request.method, "path": request.path}
         log.error("request failed", exc_info=error, extra=fields)
         known = ServerFailed(f"Internal error occurred: the server's log has more under Audit-Id {audit_id}")
-    return status_response(_with_valid_code(known))
+    response = status_response(_with_valid_code(known))
+    accept = request.headers.find("accept")
+    if accept is not None and "yaml" in accept:
+        response = as_yaml(response, accept)
+    headers = tuple(("Warning", warning_text(text)) for text in known.warnings)
+    return Response(response.status, response.headers + headers, response.body) if headers else response
 
 
 def _with_valid_code(error: ApiError) -> ApiError:
@@ -360,16 +365,30 @@ def _accepts_gzip(request: Request, headers: tuple[tuple[str, str], ...]) -> boo
     return any(part.partition(";")[0].strip() == "gzip" for part in accepted.split(","))
 
 
-def _deprecated(outcome: HandlerResult, text: str) -> HandlerResult:
-    if isinstance(outcome, Response):
-        headers = (*outcome.headers, ("Warning", warning_text(text)))
-        return Response(outcome.status, headers, outcome.body, outcome.upgrade)
-    return _deprecated_later(outcome, text)
+def _deprecated(route: Route, call: Call) -> HandlerResult:
+    """As the action of the route, with a warning before others, also beside an error."""
+    text = call.served.deprecation or ""
+    try:
+        outcome = (route.action or find_action(call))(call)
+    except ApiError as error:
+        if error.code != 406 or call.served.custom:
+            error.warnings = (text, *error.warnings)
+        raise
+    return _with_warning(outcome, text) if isinstance(outcome, Response) else _deprecated_later(outcome, text)
 
 
 async def _deprecated_later(outcome: Awaitable[Response], text: str) -> Response:
-    response = await outcome
-    headers = (*response.headers, ("Warning", warning_text(text)))
+    try:
+        return _with_warning(await outcome, text)
+    except ApiError as error:
+        error.warnings = (text, *error.warnings)
+        raise
+
+
+def _with_warning(response: Response, text: str) -> Response:
+    others = [one for one in response.headers if one[0] != "Warning"]
+    warnings = [one for one in response.headers if one[0] == "Warning"]
+    headers = (*others, ("Warning", warning_text(text)), *warnings)
     return Response(response.status, headers, response.body, response.upgrade)
 
 

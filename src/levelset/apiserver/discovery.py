@@ -112,7 +112,7 @@ class DiscoveryPages:
                 return lambda: _resources(group, version, catalog)
             case ("api", _):
                 raise no_such_resource()
-            case ("apis", group, _) if group and catalog.versions(group):
+            case ("apis", group, _) if group and catalog.is_builtin(group):
                 raise no_such_resource()
             case _:
                 return None

@@ -5,6 +5,7 @@ from functools import cache
 
 from levelset.apiserver.controllers import bootstrap_roles
 from levelset.apiserver.openapi import builtin_enums, openapi_protobuf
+from levelset.apiserver.registry.builtin import written_members
 from levelset.apiserver.registry.builtin.strategies import RULE_TABLES, kind_rules
 from levelset.apiserver.schema import preload
 from levelset.apiserver.wire import protobuf
@@ -23,6 +24,7 @@ def load_package_data() -> None:
     builtin_enums.preload()
     unicode_data.preload()
     bootstrap_roles.preload()
+    written_members.preload()
     builtin_shape("", "v1", "ConfigMap")
     for key in RULE_TABLES:
         kind_rules(*key)

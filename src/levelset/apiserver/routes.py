@@ -19,6 +19,7 @@ from levelset.apiserver.authz import access_reviews
 from levelset.apiserver.authz.escalation import WriteAuthorizer
 from levelset.apiserver.authz.rbac import RbacAuthorizer
 from levelset.apiserver.eager_coroutines import run_eagerly
+from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.selectors import parse_selectors
 from levelset.apiserver.registry.storage_codec import served_tree
@@ -40,6 +41,7 @@ from levelset.apiserver.wire.status_errors import (
     page_not_found,
     too_large,
 )
+from levelset.errors import ApiError
 from levelset.http import Request, Response
 from levelset.objects.field_selectors import escape_field_value
 
@@ -166,8 +168,11 @@ def _has_wrong_scope(call: Call, verb: str | None) -> bool:
     raise method_not_allowed()
 
 
-def _wrong_scope(_call: Call) -> HandlerResult:
-    return page_not_found()
+def _wrong_scope(call: Call) -> HandlerResult:
+    # As upstream: one handler serves all paths of custom resources, and none this path of a built-in kind.
+    if call.served.custom:
+        return page_not_found()
+    raise no_such_resource()
 
 
 def _get(call: Call) -> HandlerResult:
@@ -223,13 +228,18 @@ def _watch(call: Call) -> HandlerResult:
 async def _create(call: Call) -> Response:
     state, served, request = call.state, call.served, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
+    options = write_options(request, "CreateOptions")
     body = read_object(request, custom=served.custom)
-    options = write_options(request, "CreateOptions", duplicates=body.duplicates)
+    if body.duplicates:
+        options = replace(options, duplicates=body.duplicates)
     if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
         options = _with_admission(call, options)
     if served.rules.record_user is not None:
         options = replace(options, user=_user(call))
-    written = await create_and_update.create(state, served, call.path.namespace, body.tree, options)
+    try:
+        written = await create_and_update.create(state, served, call.path.namespace, body.tree, options)
+    except ApiError as error:
+        raise _warned(error, options)  # noqa: B904 - it is the same error
     return _write_response(call, chosen, options, written)
 
 
@@ -291,14 +301,24 @@ def _review(call: Call) -> Response:
         raise too_large(access_reviews.MAX_REVIEW_BYTES)
     chosen = negotiate(request.headers.find("accept"), "review")
     body = read_object(request)
-    body.tree.pop("status", None)  # the server sets the status, and Go clients send an empty one
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
     decoded = strategy.decode_new(served, call.namespace, body.tree, options)
-    if decoded.causes:
-        raise status_errors.invalid(served, "", decoded.causes)
+    # An absent spec is an empty one, and the status is the server's.
+    causes = [one for one in decoded.causes if one.field != "spec" and not one.field.startswith("status")]
+    if causes:
+        raise status_errors.invalid(served, "", causes)
     if served.namespaced:
         body.tree["metadata"]["namespace"] = call.namespace
-    tree = access_reviews.evaluate_review(state, served, body.tree, _user(call))
+    reviewed = body.tree
+    now = meta.write_timestamp(state)
+    if served.kind == "SelfSubjectReview":
+        reviewed["metadata"]["creationTimestamp"] = now
+    if served.kind != "SelfSubjectRulesReview":
+        strategy.track_new_object(served, reviewed, manager=options.manager, now=now)
+    reviewed.pop("status", None)  # of the client: Go clients send an empty one
+    tree = access_reviews.evaluate_review(state, served, reviewed, _user(call))
+    if served.kind == "SelfSubjectRulesReview":
+        tree["spec"] = {}  # as upstream, which returns the status only
     response = render_tree(state, served, request, chosen=chosen, tree=tree, status=201)
     return _with_warnings(response, options.warnings) if options.warnings else response
 
@@ -308,41 +328,69 @@ async def _update(call: Call) -> Response:
     state, served, path, request = call.state, call.served, call.path, call.request
     chosen = negotiate(request.headers.find("accept"), "object")
     part, name = path.subresource, path.name or ""
+    options = write_options(request, "UpdateOptions", subresource=part)
     body = read_object(request, custom=served.custom and part != "scale")
-    options = write_options(request, "UpdateOptions", subresource=part, duplicates=body.duplicates)
+    if body.duplicates:
+        options = replace(options, duplicates=body.duplicates)
     if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
         options = _with_admission(call, options)
-    if part == "scale":
-        written = await scale.update_scale(state, served, path.namespace, name, body.tree, options=options)
-    else:
-        update = create_and_update.update
-        written = await update(state, served, path.namespace, name, body.tree, options=options, source=body.source)
+    try:
+        if part == "scale":
+            written = await scale.update_scale(state, served, path.namespace, name, body.tree, options=options)
+        else:
+            update = create_and_update.update
+            written = await update(state, served, path.namespace, name, body.tree, options=options, source=body.source)
+    except ApiError as error:
+        # As upstream, which decodes the body before it looks for the object.
+        if part != "scale" and error.code in (404, 409, 422):
+            _decode_refused(call, options)
+        raise _warned(error, options)  # noqa: B904 - it is the same error
     return _write_response(call, chosen, options, written)
 
 
 @_writing
 async def _patch(call: Call) -> Response:
     state, served, path, request = call.state, call.served, call.path, call.request
+    media = media_type(request) or JSON
+    patch.check_media(served, media)
     chosen = negotiate(request.headers.find("accept"), "object")
-    options = write_options(request, "PatchOptions", subresource=path.subresource)
+    is_apply = media == patch.APPLY_PATCH
+    options = write_options(request, "PatchOptions", subresource=path.subresource, is_apply=is_apply)
     if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
         options = _with_admission(call, options)
     if served.rules.record_user is not None:
         options = replace(options, user=_user(call))
-    media, body, name = media_type(request) or JSON, request.body, path.name or ""
-    written = await patch.patch(state, served, path.namespace, name, media=media, body=body, options=options)
+    body, name = request.body, path.name or ""
+    try:
+        written = await patch.patch(state, served, path.namespace, name, media=media, body=body, options=options)
+    except ApiError as error:
+        raise _warned(error, options)  # noqa: B904 - it is the same error
     return _write_response(call, chosen, options, written)
 
 
 @_writing
 async def _delete(call: Call) -> Response:
     chosen, options = call.chosen, _delete_options_of(call)
-    deleted = await delete.delete(call.state, call.served, call.namespace, call.name, options)
+    warnings = _preserved_pods(call, options)
+    try:
+        deleted = await delete.delete(call.state, call.served, call.namespace, call.name, options)
+    except ApiError as error:
+        error.warnings = tuple(warnings)
+        raise
     tree = delete.response_body(call.served, deleted)
     # 202 only for the deprecated `orphanDependents: false`, while the deletion is pending.
     status = 202 if not deleted.gone and options.orphan_dependents is False else 200
     response = render_tree(call.state, call.served, call.request, chosen=chosen, tree=tree, status=status)
-    return response if options.admission is None else _with_warnings(response, options.admission.warnings)
+    warnings += [] if options.admission is None else options.admission.warnings
+    return _with_warnings(response, warnings) if warnings else response
+
+
+def _preserved_pods(call: Call, options: DeleteOptions) -> list[str]:
+    """Warns of the default of Jobs, which is not that of other kinds."""
+    if call.served.qualified != "jobs.batch" or options.propagation is not None:
+        return []
+    choices = "set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
+    return [f"child pods are preserved by default when jobs are deleted; {choices}"]
 
 
 def _delete_options_of(call: Call) -> DeleteOptions:
@@ -377,6 +425,8 @@ def _subresource(call: Call) -> HandlerResult:
         return response
     if part in ("binding", "eviction", "token"):
         raise method_not_allowed()
+    if method == "GET" and part == "finalize":
+        raise method_not_allowed()
     if method == "GET":
         return _get_scale(call) if part == "scale" else _get(call)
     if part == "log" or method not in ("PUT", "PATCH") or (part == "finalize" and method == "PATCH"):
@@ -404,6 +454,19 @@ def _write_response(call: Call, chosen: ResponseFormat, options: WriteOptions, w
 def _with_warnings(response: Response, warnings: list[str]) -> Response:
     headers = tuple(("Warning", warning_text(text)) for text in _first_warnings(dict.fromkeys(warnings)))
     return Response(response.status, response.headers + headers, response.body)
+
+
+def _decode_refused(call: Call, options: WriteOptions) -> None:
+    """Decodes the body of a refused update for its warnings; raises BadRequest if it is no object of the kind."""
+    body = read_object(call.request, custom=call.served.custom)
+    strategy.decode_replacement(call.served, call.namespace, call.name, body.tree, options)
+
+
+def _warned(error: ApiError, options: WriteOptions) -> ApiError:
+    """The error of a write with the warnings that came before it."""
+    if error.code != 400:  # of a body that could be decoded
+        error.warnings = tuple(_first_warnings(dict.fromkeys(options.warnings)))
+    return error
 
 
 def _first_warnings(warnings: Iterable[str]) -> Iterator[str]:

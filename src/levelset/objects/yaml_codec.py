@@ -54,7 +54,7 @@ _SPECIAL: Final = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 _FLOAT: Final = r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*|[0-9][0-9_]*(?=[eE]))(?:[eE][-+]?[0-9]+)?"
 _WORDS: Final = (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("bool", r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", list("yYnNtTfFoO")),
+    ("bool", r"y|Y|n|N|yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", list("yYnNtTfFoO")),
     ("int", r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)", list("-+0123456789")),
     ("float", f"{_FLOAT}|{_SPECIAL}", list("-+.0123456789")),
     ("merge", r"<<", ["<"]),
@@ -200,7 +200,7 @@ def _scalar(node: Any) -> Any:
         case "null":
             return None
         case "bool":
-            return text.lower() in ("yes", "true", "on")
+            return text.lower() in ("y", "yes", "true", "on")
         case "int" | "float":
             return _number(text, node)
         case _:

@@ -101,7 +101,7 @@ async def test_a_token_for_another_audience_is_rejected_but_can_be_reviewed() ->
         assert await use(api, made) == 401
         tree = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": made}}
         path = "/apis/authentication.k8s.io/v1/tokenreviews"
-        assert not (await api.request_as_owner("POST", path, tree))["status"]["authenticated"]
+        assert not (await api.request_as_owner("POST", path, tree))["status"].get("authenticated")
         review = {**tree, "spec": {"token": made, "audiences": ["vault", "third"]}}
         found = (await api.request_as_owner("POST", path, review))["status"]
         assert (found["authenticated"], found["audiences"]) == (True, ["vault"])

@@ -7,7 +7,7 @@ from levelset.apiserver.authz.access_reviews import evaluate_review, is_review
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.server_state import ServerState
-from levelset.errors import Invalid
+from levelset.errors import BadRequest, Invalid
 from levelset.storage import MemoryStorage
 
 STRANGER = User("alice", ("system:authenticated",), "u-1")
@@ -30,7 +30,7 @@ def test_reviews_are_evaluated_and_all_other_kinds_stored() -> None:
 @pytest.mark.parametrize(("caller", "allowed"), [(ADMIN, True), (STRANGER, False)])
 def test_without_rbac_masters_may_do_everything_and_others_nothing(caller: User, allowed: bool) -> None:
     assert status("SelfSubjectAccessReview", {"resourceAttributes": {}}, caller)["allowed"] is allowed
-    assert bool(status("SelfSubjectRulesReview", {}, caller)["resourceRules"]) is allowed
+    assert bool(status("SelfSubjectRulesReview", {"namespace": "x"}, caller)["resourceRules"]) is allowed
 
 
 def test_access_of_another_user_can_be_reviewed() -> None:
@@ -64,10 +64,12 @@ def test_a_self_subject_review_returns_the_user() -> None:
 def test_a_token_review_returns_the_user_of_the_token() -> None:
     found = status("TokenReview", {"token": "secret"}, ADMIN, "authentication.k8s.io")
     assert (found["authenticated"], found["user"]["username"]) == (True, "alice")
-    for token in ("other", "", None):
-        assert not status("TokenReview", {"token": token}, ADMIN, "authentication.k8s.io")["authenticated"]
+    assert not status("TokenReview", {"token": "other"}, ADMIN, "authentication.k8s.io").get("authenticated")
+    for token in ("", None):
+        with pytest.raises(BadRequest, match="token is required"):
+            status("TokenReview", {"token": token}, ADMIN, "authentication.k8s.io")
 
 
 def test_a_static_token_is_valid_only_for_the_audience_of_the_server() -> None:
     found = status("TokenReview", {"token": "secret", "audiences": ["vault"]}, ADMIN, "authentication.k8s.io")
-    assert found == {"authenticated": False, "error": "invalid bearer token"}
+    assert found == {"user": {}, "error": "invalid bearer token"}

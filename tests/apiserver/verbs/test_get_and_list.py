@@ -21,7 +21,7 @@ from levelset.apiserver.verbs.get_and_list import (
     wait_revision,
 )
 from levelset.apiserver.wire.status_errors import ExpiredContinueToken
-from levelset.errors import BadRequest, Expired, Invalid, NotFound
+from levelset.errors import ApiError, BadRequest, Expired, Invalid, NotFound
 from levelset.http import Deferred, Response
 from levelset.storage import FutureRevision, MemoryStorage, Page
 
@@ -133,8 +133,9 @@ async def test_an_object_is_read_after_its_revision_is_reached() -> None:
     assert not reading.done()
     made = await state.storage.put(CONFIGMAPS.key("x", "b"), b'{"metadata":{}}', expected=0)
     assert await reading is made
-    with pytest.raises(BadRequest):
+    with pytest.raises(ApiError, match='parsing "two": invalid syntax') as caught:
         await read_item(state, CONFIGMAPS, "x", "b", resource_version="two")
+    assert caught.value.code == 500  # as upstream
 
 
 async def test_an_exact_future_revision_fails_at_once() -> None:

@@ -82,7 +82,7 @@ def test_an_unknown_include_object_is_a_bad_request() -> None:
     ("query", "agent", "indented"),
     [
         ("pretty=true", "x", True),
-        ("pretty", "x", True),
+        ("pretty", "x", False),
         ("pretty=false", "curl/8", False),
         ("", "curl/8", True),
         ("", "kubectl/v1.33", False),

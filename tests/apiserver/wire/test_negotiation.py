@@ -44,8 +44,6 @@ def test_a_higher_quality_wins_over_the_order() -> None:
         ("application/vnd.kubernetes.protobuf", "list"),
         ("application/cbor", "list"),
         (f"{JSON};as=Fancy;{META}", "list"),
-        (f"{JSON};as=PartialObjectMetadata;{META}", "list"),
-        (f"{JSON};as=PartialObjectMetadataList;{META}", "object"),
         (YAML, "watch"),
         ("", "object"),
         (";;=,,;q=x", "object"),

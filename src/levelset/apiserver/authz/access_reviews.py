@@ -15,19 +15,20 @@ from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.wire import status_errors
-from levelset.errors import BadRequest, Cause
+from levelset.errors import BadRequest, Cause, Invalid
 
 __all__ = ["evaluate_review", "is_review"]
 
 MAX_REVIEW_BYTES: Final = 128 * 1024
 """The largest body of a review: every authenticated user may send one, and none needs more."""
-MASTERS_REASON: Final = "members of system:masters may do everything"
 ALL_RULES: Final[Object] = {
     "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
     "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
     "incomplete": False,
 }
 NO_RULES: Final[Object] = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
+_OWN_METADATA: Final = frozenset({"namespace", "managedFields"})
+"""The metadata of a review in a namespace: the namespace, and what the server has added."""
 _RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
 
 
@@ -43,10 +44,17 @@ def evaluate_review(state: ServerState, served: ServedResource, tree: Object, us
     """
     causes = _check(served, tree)
     if causes:
-        raise status_errors.invalid(served, map_member(tree, "metadata").get("name") or "", causes)
+        raise _invalid_review(served, causes)
     evaluate = EVALUATORS.get(served.kind)
     status = {} if evaluate is None else evaluate(state, tree, user)
-    return {**tree, "metadata": {**map_member(tree, "metadata"), "creationTimestamp": None}, "status": status}
+    return {**tree, "metadata": map_member(tree, "metadata"), "status": status}
+
+
+def _invalid_review(served: ServedResource, causes: list[Cause]) -> Invalid:
+    """422, as upstream without the kind, which its reviews do not know."""
+    found = status_errors.invalid(served, "", causes)
+    details = {name: value for name, value in found.details.items() if name != "kind"}
+    return Invalid(found.message.removeprefix(served.kind), details=details, causes=causes)
 
 
 def _self_access(state: ServerState, tree: Object, user: User) -> Object:
@@ -63,7 +71,7 @@ def _subject_access(state: ServerState, tree: Object, _user: User) -> Object:
 def _decide(state: ServerState, user: User, tree: Object) -> Decision:
     if state.rbac is not None:
         return state.rbac.decide(user, _reviewed_attributes(map_member(tree, "spec")))
-    return Decision(True, MASTERS_REASON) if MASTERS in user.groups else Decision(False)
+    return Decision(MASTERS in user.groups)
 
 
 def _reviewed_attributes(spec: Object) -> RequestAttributes:
@@ -82,12 +90,12 @@ def _access_status(decision: Decision) -> Object:
 
 def _self_rules(state: ServerState, tree: Object, user: User) -> Object:
     namespace = map_member(tree, "spec").get("namespace") or ""
+    if not namespace:
+        raise BadRequest("no namespace on request")
     if user.is_master:
         return ALL_RULES
     if state.rbac is None:
         return NO_RULES
-    if not namespace:
-        raise BadRequest("no namespace on request")
     grants = state.rbac.grants(user, namespace)
     rules = [one.rule for one in grants.grants]
     error = {"evaluationError": ", ".join(grants.errors)} if grants.errors else {}
@@ -111,8 +119,10 @@ def _token_review(state: ServerState, tree: Object, _user: User) -> Object:
     """Authenticates the token as a request would, for the audiences of the spec if it names any."""
     spec = map_member(tree, "spec")
     token, audiences = spec.get("token"), list_member(spec, "audiences")
-    if not token or state.authenticator is None:
-        return {"authenticated": False}
+    if not token:
+        raise BadRequest("token is required for TokenReview in authentication")
+    if state.authenticator is None:
+        return {"user": {}}
     service_accounts = state.service_account_tokens
     own = service_accounts.audiences(token) if service_accounts is not None else []
     if service_accounts is not None and own:
@@ -123,7 +133,7 @@ def _token_review(state: ServerState, tree: Object, _user: User) -> Object:
         found = state.authenticator.authenticate_token(token) if not audiences or AUDIENCE in audiences else None
         shared = [AUDIENCE]
     if found is None:
-        return {"authenticated": False, "error": "invalid bearer token"}
+        return {"user": {}, "error": "invalid bearer token"}
     return {"authenticated": True, "user": user_info(found), "audiences": shared}
 
 
@@ -141,12 +151,28 @@ def _check(served: ServedResource, tree: Object) -> list[Cause]:
         causes.append(field_errors.invalid("spec.resourceAttributes", None, problem))
     if served.kind != "SelfSubjectAccessReview" and not spec.get("user") and not spec.get("groups"):
         causes.append(field_errors.invalid("spec.user", "", "at least one of user or group must be specified"))
+    causes += _check_selectors(resource)
     return causes + (_check_local(tree, resource, path) if served.kind.startswith("Local") else [])
+
+
+def _check_selectors(resource: Any) -> list[Cause]:
+    """A selector is either a text or requirements."""
+    causes: list[Cause] = []
+    for name in ("fieldSelector", "labelSelector"):
+        selector = map_member(resource or {}, name)
+        if selector.get("rawSelector") and selector.get("requirements"):
+            where = f"spec.resourceAttributes.{name}.rawSelector"
+            detail = "may not specified at the same time as requirements"
+            causes.append(field_errors.invalid(where, selector["rawSelector"], detail))
+    return causes
 
 
 def _check_local(tree: Object, resource: Any, path: Any) -> list[Cause]:
     namespace = map_member(tree, "metadata").get("namespace") or ""
     causes: list[Cause] = []
+    others = {name: value for name, value in tree.get("metadata", {}).items() if name not in _OWN_METADATA}
+    if others:
+        causes.append(field_errors.invalid("metadata", others, "must be empty except for namespace"))
     if resource is not None and (resource.get("namespace") or "") != namespace:
         given = resource.get("namespace") or ""
         causes.append(field_errors.invalid("spec.resourceAttributes.namespace", given, "must match metadata.namespace"))

@@ -186,8 +186,11 @@ def _drop_empty(metadata: Tree) -> None:
 def init_metadata(metadata: Tree, *, namespace: str | None, uid: str, now: str, generation: bool) -> None:
     """Prepares the metadata of a new object: removes what clients cannot set, and sets what the server sets."""
     if not _SET_BY_SERVER.isdisjoint(metadata):
+        given = metadata.get("generation")
         for name in _SET_BY_SERVER & metadata.keys():
             del metadata[name]
+        if given and not generation:
+            metadata["generation"] = given  # as upstream, which sets it only where it counts
     if namespace is None:
         metadata.pop("namespace", None)
     else:
@@ -289,6 +292,14 @@ def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> lis
             causes.append(field_errors.required("metadata.name", "name or generateName is required"))
         elif problems := rules.name_check(name):
             causes += [field_errors.invalid("metadata.name", name, one) for one in problems]
+        prefix = metadata.get("generateName")
+        if prefix and rules.names_prefixes:
+            causes += [
+                field_errors.invalid("metadata.generateName", prefix, one) for one in rules.name_check(_as_name(prefix))
+            ]
+        if metadata.get("generation", 0) < 0:
+            detail = "must be greater than or equal to 0"
+            causes.append(field_errors.invalid("metadata.generation", metadata["generation"], detail))
     if _CHECKED.isdisjoint(metadata):
         return causes
     for word, check in _CHECKS:
@@ -297,6 +308,11 @@ def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> lis
             if word == "finalizers" and rules.finalizers_need_slash:
                 causes += _check_qualified_finalizers(metadata[word])
     return causes
+
+
+def _as_name(prefix: str) -> str:
+    """A name that is valid if the prefix can be that of one, which may end with a dash."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
 def check_immutable_metadata(metadata: Tree, old: Tree) -> list[Cause]:
@@ -322,8 +338,9 @@ def finalizer_warnings(metadata: Tree, old: Tree | None = None) -> list[str]:
     finalizers = metadata.get("finalizers")
     if not finalizers or (old is not None and finalizers == old.get("finalizers")):
         return []
+    advice = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
     return [
-        f'metadata.finalizers: "{one}": prefer a name with a domain and a path, to avoid clashes with other finalizers'
+        f'metadata.finalizers: "{one}": {advice}'
         for one in finalizers
         if "/" not in one and one not in STANDARD_FINALIZERS
     ]

@@ -17,6 +17,15 @@ import msgspec
 
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.builtin import pods
+from levelset.apiserver.registry.builtin.written_members import (
+    Members,
+    omit_empty,
+    restore,
+    without_structs,
+    without_zeros,
+    write_zeros,
+    written_members,
+)
 from levelset.apiserver.registry.metadata import check_immutable_metadata, check_metadata, finalizer_warnings
 from levelset.apiserver.registry.object_decoder import (
     Check,
@@ -38,6 +47,7 @@ from levelset.patch.field_sets import EMPTY, FieldSet, Node, in_order, print_fie
 from levelset.patch.json_patch import json_equal
 from levelset.patch.managed_fields import (
     NEVER_TRACKED,
+    managed_fields,
     same_object,
     track_update,
     trackable,
@@ -46,9 +56,11 @@ from levelset.patch.merge_schema import ANYTHING, Shape
 
 __all__ = [
     "PreparedUpdate",
+    "accept_new",
     "apply_schema_to_new",
     "complete_new",
     "decode_new",
+    "decode_replacement",
     "ignored_fields",
     "must_stay",
     "prepare_status_update",
@@ -68,8 +80,6 @@ _IGNORED_BY_STATUS: Final = {
 _FIELDS_WITH_WARNINGS: Final = frozenset({"finalizers", "ownerReferences"})
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _NOT_CONTENT_NOR_STATUS: Final = _NOT_CONTENT | {"status"}
-# Kubernetes leaves these out when they are empty.
-_EMPTY_IS_ABSENT: Final = ("data", "binaryData", "stringData", "subjects", "secrets", "imagePullSecrets")
 
 # An outline is one flat tuple, which is cheap to build and to look up. A map is: the number of its names, the names,
 # the name and the outline of each member that is a container, and None as the end; a nested map without containers is
@@ -103,17 +113,45 @@ def decode_new(served: ServedResource, namespace: str | None, tree: Tree, option
         raise Undecodable("the object is nested too deeply") from None
 
 
+def decode_replacement(
+    served: ServedResource, namespace: str | None, name: str, tree: Tree, options: WriteOptions
+) -> None:
+    """Decodes the object of an update that is refused anyway; raises BadRequest if it is not of its kind."""
+    try:
+        check_type(served, tree)
+        dropped = meta.read_metadata(tree)
+        check_name_and_namespace(tree, namespace, name)
+        apply_schema(served, tree, options, dropped=dropped)
+    except RecursionError:
+        raise Undecodable("the object is nested too deeply") from None
+
+
 def apply_schema_to_new(
     served: ServedResource, tree: Tree, options: WriteOptions, *, dropped: list[str], check: Check | None = None
 ) -> DecodedObject:
     """The second half of `decode_new`, for an object whose type, namespace and metadata were checked."""
-    if "resourceVersion" in tree["metadata"] and _is_revision(tree["metadata"].pop("resourceVersion")):
-        raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
+    version = tree["metadata"].pop("resourceVersion", "")
     decoded = apply_schema(served, tree, options, dropped=dropped, check=check)
+    causes = decoded.causes
     if served.status and "status" in tree and not served.rules.status_on_create:
         del tree["status"]
-        return DecodedObject([one for one in decoded.causes if not _is_status(one.field)], decoded.managed_fields)
-    return decoded
+        causes = [one for one in causes if not _is_status(one.field)]
+    if not version and causes is decoded.causes:
+        return decoded
+    return DecodedObject(causes, decoded.managed_fields, _is_revision(version))
+
+
+def accept_new(
+    served: ServedResource, tree: Tree, decoded: DecodedObject, options: WriteOptions, *, is_applied: bool
+) -> None:
+    """Warns of what is in a new object that is valid; raises 500, as upstream, if it has a resourceVersion.
+
+    An applied custom resource may have one.
+    """
+    if decoded.has_version and not (is_applied and served.custom):
+        raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
+    if served.rules.warnings is not None:
+        options.warnings.extend(served.rules.warnings(tree, None))
 
 
 def _is_revision(version: str) -> bool:
@@ -146,14 +184,15 @@ def complete_new(
             _warn(served, metadata, None, options)
         if rules.default is not None:
             rules.default(tree)
-        if not served.custom and not all(tree.values()):
-            _drop_empty(tree)
+        members = written_members(served)
+        removed = omit_empty(members, tree) if members is not None else []
         if decoded.managed_fields is not None:
             tree["metadata"]["managedFields"] = decoded.managed_fields
             if not is_applied:
                 _track_given_fields(state, served, tree, options)
         elif not is_applied:
             track_new_object(served, tree, manager=options.manager, now=now)
+        restore(removed)
         if options.user is not None and rules.record_user is not None:
             rules.record_user(tree, options.user)
         if rules.admit_create is not None:
@@ -172,6 +211,10 @@ def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes:
         if rules.prepare_create is not None:
             rules.prepare_create(tree)
         _validate(state, served, tree, None, causes + check_metadata(tree["metadata"], rules))
+        members = written_members(served)
+        if members is not None:
+            omit_empty(members, tree)
+            write_zeros(members, tree)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
@@ -187,6 +230,9 @@ def _track_given_fields(state: ServerState, served: ServedResource, tree: Tree, 
         api_version=served.api_version,
     )
     tree["metadata"] = tracked.object["metadata"]
+    members = written_members(served)
+    if members is not None:
+        _disown_structs(members, managed_fields(tree) or ())
 
 
 def prepare_update(
@@ -249,12 +295,14 @@ def _prepare_update(
     check_type(served, new)
     dropped = meta.read_metadata(new)
     check_name_and_namespace(new, before.get("namespace"), before["name"])
-    managed_fields = new["metadata"].get("managedFields")
+    given_fields = new["metadata"].get("managedFields")
     new = restrict_to_subresource(served, old, new, options.subresource)
     meta.inherit_metadata(new["metadata"], before)
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
     metadata = new["metadata"]
     _apply_rules(state, served, new, old, options.subresource)
+    members = written_members(served)
+    removed = omit_empty(members, new) if members is not None else []
     if not _FIELDS_WITH_WARNINGS.isdisjoint(metadata):
         _warn(served, metadata, before, options)
     rules = served.rules
@@ -262,6 +310,7 @@ def _prepare_update(
     if rules.generation and rules.increments and (_content_differs(served, old, new) or _differ(by, before, metadata)):
         metadata["generation"] = before.get("generation", 0) + 1
     if options.admission is None:
+        restore(removed)
         is_status = options.subresource in ("status", "approval")
         schema_causes = decoded.causes
         if is_status and not served.custom:
@@ -275,10 +324,14 @@ def _prepare_update(
             immutable *= _IMMUTABLE_REPORTS
         causes = schema_causes + immutable + found
         _validate(state, served, new, old, causes, subresource=options.subresource)
-    if not served.custom:
-        _drop_empty(new)
-    if managed_fields is not None:
-        metadata["managedFields"] = managed_fields
+        if rules.warnings is not None and not options.subresource:
+            options.warnings.extend(rules.warnings(new, old))
+        for owner, name, _ in removed:
+            owner.pop(name, None)
+    if members is not None:
+        write_zeros(members, new)
+    if given_fields is not None:
+        metadata["managedFields"] = given_fields
     return _compare_applied(old, new) if applied else _track_update(state, served, old, new, options)
 
 
@@ -336,18 +389,11 @@ def _warn(served: ServedResource, metadata: Tree, old: Tree | None, options: Wri
     if "ownerReferences" in metadata and len(metadata["ownerReferences"]) > 1:
         twice = meta.merge_duplicate_owners(metadata)
         if twice:
-            text = ".metadata.ownerReferences contains duplicate entries, only the first of each is kept"
-            options.warnings.append(f"{text}; duplicate UID(s): {', '.join(twice)}")
+            text = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24"
+            words = f".metadata.ownerReferences contains duplicate entries; {text}; please fix your requests"
+            options.warnings.append(f"{words}; duplicate UID(s) observed: {', '.join(twice)}")
     if "finalizers" in metadata and served.custom:
         options.warnings.extend(finalizer_warnings(metadata, old))
-
-
-def _drop_empty(tree: Tree) -> None:
-    if all(tree.values()):
-        return
-    for name in _EMPTY_IS_ABSENT:
-        if name in tree and not tree[name]:
-            del tree[name]
 
 
 def _differ(names: tuple[str, ...], before: Tree, after: Tree) -> bool:
@@ -381,7 +427,17 @@ def _track_update(
         )
     except BadPatch as error:
         raise Undecodable(str(error)) from error
+    members = written_members(served)
+    if tracked.changed and members is not None:
+        _disown_structs(members, managed_fields(tracked.object) or ())
     return PreparedUpdate(tracked.object, tracked.changed)
+
+
+def _disown_structs(members: Members, entries: Any) -> None:
+    """Removes the existence of members that are always there from what writers own; entries are of this write."""
+    for entry in entries:
+        if entry["operation"] == "Update":
+            entry["fieldsV1"] = without_structs(members, entry["fieldsV1"])
 
 
 def _compare_applied(old: Tree, new: Tree) -> PreparedUpdate:
@@ -465,8 +521,14 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
     The tree in `fieldsV1` is shared between objects and must not be modified.
     """
     outline: list[Any] = []
-    _add_map(outline, trackable(tree), served.shape())
-    fields = _owned(tuple(outline))
+    tracked = trackable(tree)
+    if served.kind == "CertificateSigningRequest" and not served.custom:
+        tracked.pop("spec", None)  # it can never be changed, and no manager owns it
+    members = written_members(served)
+    if members is not None:
+        tracked = without_zeros(members, tracked)
+    _add_map(outline, tracked, served.shape())
+    fields = _owned((served.gvk if members else None, *outline), members)
     if not fields:
         return
     entry: Tree = {
@@ -525,13 +587,18 @@ def _item_outline(item: Any, shape: Shape) -> _Outline | None:
     return None
 
 
-def _owned(outline: _Outline) -> dict[str, Any] | None:
-    """The fields of an outline, as managedFields have them; cached, unless they are many or long."""
+def _owned(outline: _Outline, members: Members | None) -> dict[str, Any] | None:
+    """The fields of an outline, as managedFields have them; cached, unless they are many or long.
+
+    The first part of the outline is the kind, if `members` are those of a built-in one.
+    """
     found: dict[str, Any] | None = _known.get(outline, _UNKNOWN)
     if found is not _UNKNOWN:
         return found
-    node = _node(outline)
+    node = _node(outline[1:])
     del node["."]
+    if members is not None:
+        node = without_structs(members, node)
     fields = FieldSet(node) - NEVER_TRACKED
     found = cast("dict[str, Any]", print_fields(fields)) if fields else None
     if len(encode_tree(found)) <= _KNOWN_BYTES:

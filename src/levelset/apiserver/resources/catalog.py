@@ -19,7 +19,7 @@ GROUP_ORDER = (
     *("", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io"),
     *("autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"),
     *("storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io"),
-    *("coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "flowcontrol.apiserver.k8s.io"),
+    *("coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io"),
 )
 _GROUP_RANK = {group: rank for rank, group in enumerate(GROUP_ORDER)}
 CatalogListener = Callable[[tuple[ServedResource, ...], tuple[ServedResource, ...]], None]
@@ -59,6 +59,10 @@ class Catalog:
     def versions(self, group: str) -> list[str]:
         """Returns the versions of a group, the preferred one first; empty for an unknown group."""
         return sort_versions(self._groups.get(group, ()))
+
+    def is_builtin(self, group: str) -> bool:
+        """Whether the group has built-in kinds: upstream answers for their unknown paths, and not for other groups."""
+        return any(not one.custom for found in self._groups.get(group, {}).values() for one in found.values())
 
     def resources(self, group: str, version: str) -> list[ServedResource]:
         """Returns the resources of a group and version, sorted by name."""

@@ -5,7 +5,7 @@ CustomResourceDefinition becomes one per version (`registry/crd/definitions.py`)
 use.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -62,6 +62,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     unconditional_update: bool = False
     create_on_update: bool = False
     name_check: Callable[[str], list[str]] = check_dns1123_subdomain
+    # Whether a `generateName` must be the beginning of a valid name, even beside a name.
+    names_prefixes: bool = True
     default: Callable[[Object], None] | None = None
     admit_create: Callable[[Object], None] | None = None
     prepare_create: Callable[[Object], None] | None = None
@@ -77,6 +79,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     validate: Callable[[Object, Object | None], list[Cause]] | None = None
     # The causes why an update through a subresource, which is named, is invalid; without it, `validate` is called.
     validate_part: Callable[[Object, Object, str], list[Cause]] | None = None
+    # What to warn the client of in an object that is accepted, given the old one of an update.
+    warnings: Callable[[Object, Object | None], Iterable[str]] | None = None
     # What of the metadata an update of the status leaves as it is: everything, the labels, or nothing.
     preserved_by_status: Literal["metadata", "labels", ""] = "metadata"
     # Whether a client may set the status of a new object.
@@ -86,6 +90,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     # The CEL validation rules of a custom resource; they get the causes found so far.
     expressions: Callable[[Object, Object | None, list[Cause]], list[Cause]] | None = None
     graceful: bool = False
+    # Whether a deletion that says nothing else leaves the dependents alone, for the oldest kinds.
+    orphans: bool = False
     finalizers_need_slash: bool = False
     # How often upstream reports the causes of an update's metadata: each of its layers validates them.
     metadata_reports: int = 1

@@ -45,7 +45,9 @@ def check(node: Node, value: float, path: str) -> list[Cause]:
 
     within = span(node)
     if within is not None and not within[0] <= value <= within[1]:
-        wrong(f"of type {node.type} with format {node.format or 'int64'}")
+        form = f"with format {node.format}" if node.format else "(default format)"
+        text = f"Checked value must be of type {node.type} {form} in {path}"
+        causes.append(field_errors.invalid("<nil>", "", text))  # as upstream, without a place of its own
     if node.multiple_of is not None and not is_multiple(value, node.multiple_of):
         wrong(f"a multiple of {field_errors.show(node.multiple_of)}")
     low, high = node.minimum, node.maximum

@@ -23,7 +23,7 @@ from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.apiserver.wire.step_limits import run_limited
 from levelset.errors import AlreadyExists, ApiError, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
 from levelset.objects import decode_tree, encode_tree
-from levelset.objects.json_tree import copy_tree, walk
+from levelset.objects.json_tree import copy_tree, is_map, walk
 from levelset.patch import server_side_apply
 from levelset.patch.apply import create_applied
 from levelset.patch.last_applied import KUBECTL
@@ -115,11 +115,14 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             raise
         except BadPatch as error:
             self.check_fields()
-            raise _bad_request(error) from error
+            raise _untyped(served, config["metadata"], error) from error
         if merged["metadata"].get("resourceVersion") != old["metadata"]["resourceVersion"]:
             raise status_errors.stale(served, self.name)
         check = self.check_fields
-        return strategy.prepare_update(self.state, served, old, merged, options, applied=True, check=check)
+        try:
+            return strategy.prepare_update(self.state, served, old, merged, options, applied=True, check=check)
+        except Undecodable as error:
+            raise _inconvertible(served, config["metadata"], error) from error
 
     def decode_new(self) -> tuple[Tree, DecodedObject]:
         """Returns the object that the configuration creates, decoded; raises as `check_fields`, Forbidden, Conflict."""
@@ -138,9 +141,13 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             )
             # `_read` has checked type, metadata and namespace; only kubectl's last-applied annotation is new.
             dropped = meta.read_metadata(tree) if options.manager == KUBECTL else []
+            if "resourceVersion" in tree["metadata"]:
+                self.check_fields()  # its errors come first
             decoded = strategy.apply_schema_to_new(served, tree, options, dropped=dropped, check=self.check_fields)
         except BadPatch as error:
-            raise _bad_request(error) from error
+            raise _untyped(served, config["metadata"], error) from error
+        except Undecodable as error:
+            raise _inconvertible(served, config["metadata"], error) from error
         except RecursionError:
             raise Undecodable("the object is nested too deeply") from None
         if not self.has_name:
@@ -175,6 +182,9 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         if config.get("apiVersion") != served.api_version or config.get("kind") != served.kind:
             found = f"{config.get('apiVersion')} {config.get('kind')}"
             raise BadRequest(f"the applied object must be {served.api_version} {served.kind}, not {found}")
+        metadata: Any = config.get("metadata")
+        if is_map(metadata) and metadata.get("managedFields"):
+            raise BadRequest("metadata.managedFields must be nil")
         meta.read_metadata(config)
         self.has_name = "name" in config["metadata"]
         check_name_and_namespace(config, self.namespace, self.name)
@@ -190,8 +200,20 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             self.options.warnings.extend([one for one in lines if one not in self.options.warnings])
 
 
-def _bad_request(error: BadPatch) -> BadRequest:
-    return BadRequest(f"the object cannot be applied: {error}")
+def _untyped(served: ServedResource, metadata: Tree, error: BadPatch) -> ApiError:
+    """500, as upstream: the applied object is not of its kind, because of duplicate or missing keys of a list."""
+    if error.field is None or error.field.startswith(("apiVersion", "metadata.managedFields")):
+        return BadRequest(f"the object cannot be applied: {error}")
+    named = f"{metadata.get('namespace', '')}/{metadata['name']}; {served.group}/{served.version}, Kind={served.kind}"
+    return ApiError(f"failed to create typed patch object ({named}): {error}", code=500, reason="")
+
+
+def _inconvertible(served: ServedResource, metadata: Tree, error: Undecodable) -> ApiError:
+    """500, as upstream: the result of an apply is not an object of its kind; 400 for a strict request."""
+    if served.custom or "strict decoding error" in str(error):
+        return error
+    named = f"{metadata.get('namespace', '')}/{metadata['name']}; {served.group}/{served.version}, Kind={served.kind}"
+    return ApiError(f"failed to convert new object ({named}) to proper version: {error}", code=500, reason="")
 
 
 def _check_fields(served: ServedResource, schema: Compiled, config: Tree) -> None:
@@ -199,6 +221,11 @@ def _check_fields(served: ServedResource, schema: Compiled, config: Tree) -> Non
     unknown = schema.prune(defaulted)
     if unknown:
         raise _undeclared(served, config["metadata"], unknown)
+    if not served.custom:
+        wrong = schema.first_type_error(defaulted)
+        if wrong is not None and wrong.field != "<nil>":  # a number that is too large is still a number
+            problem = f".{wrong.field}: {wrong.message}"
+            raise _untyped(served, config["metadata"], BadPatch(problem, field=wrong.field))
     if not served.custom or not _has_null(config):
         return
     # In a create or update, a null that the schema drops counts as absent; an apply would own a field without value.

@@ -72,8 +72,7 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
         decoded = await _decode_new(state, served, namespace, tree, options)
     else:
         decoded = strategy.decode_new(served, namespace, tree, options)
-    in_flight = state.in_flight_creates
-    metadata: Tree = tree["metadata"]
+    in_flight, metadata = state.in_flight_creates, cast("Tree", tree["metadata"])
     in_flight.scopes[id(tree)] = (served.prefix, namespace)
     try:
         guards = _check_active(state, served, namespace, metadata.get("name", ""))
@@ -92,6 +91,7 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
             await run_limited(state.expensive_work, validate, is_large=is_large)
         else:
             strategy.validate_new(state, served, tree, decoded.causes)
+        strategy.accept_new(served, tree, decoded, options, is_applied=is_applied)
         if options.authorizer is not None:
             options.authorizer.check(tree, None)
         if served.prefix in state.write_checks:
@@ -126,8 +126,9 @@ async def update(
     options = WriteOptions() if options is None else options
     key = served.key(namespace, name)
     may_create = served.rules.create_on_update and not options.subresource
-    if may_create and state.reader.get_nowait(key) is None and not _metadata_text(tree, "resourceVersion"):
+    if may_create and state.reader.get_nowait(key) is None:
         meta.read_metadata(tree)
+        tree["metadata"].pop("resourceVersion", None)
         check_name_and_namespace(tree, namespace, name)
         if options.authorizer is not None:
             options.authorizer.check_create(name)
@@ -379,16 +380,15 @@ def _raise_if_exists(served: ServedResource, name: str, current: Item | None) ->
 def _check_preconditions(served: ServedResource, name: str, tree: Tree, old: Tree, item: Item) -> None:
     """Raises Conflict unless the object has the resourceVersion and the uid in the tree, where it has them."""
     version, uid = _metadata_text(tree, "resourceVersion"), _metadata_text(tree, "uid")
-    if version in ("", "0"):
-        if not served.rules.unconditional_update:
-            cause = field_errors.invalid("metadata.resourceVersion", version or 0, "must be specified for an update")
-            raise status_errors.invalid(served, name, [cause], kind=served.plural)
-    elif version != str(item.revision):
-        raise status_errors.stale(served, name)
+    if version in ("", "0") and not served.rules.unconditional_update:
+        cause = field_errors.invalid("metadata.resourceVersion", version or 0, "must be specified for an update")
+        raise status_errors.invalid(served, name, [cause], kind=served.plural)
     found = old["metadata"].get("uid")
     if uid and uid != found:
         problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
         raise status_errors.failed_precondition(served, tree["metadata"].get("namespace"), name, problem)
+    if version not in ("", "0", str(item.revision)):
+        raise status_errors.stale(served, name)
 
 
 def _metadata_text(tree: Tree, name: str) -> str:

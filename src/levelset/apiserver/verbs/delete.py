@@ -36,7 +36,10 @@ MAX_GRACE_SECONDS: Final = 10**9
 _RETURNED_ON_DELETE: Final = frozenset(
     {
         *("persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas", "serviceaccounts"),
-        *("services", "storageclasses.storage.k8s.io"),
+        *("services", "namespaces", "storageclasses.storage.k8s.io", "csidrivers.storage.k8s.io"),
+        *("csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io", "volumeattributesclasses.storage.k8s.io"),
+        *("deviceclasses.resource.k8s.io", "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"),
+        "resourceclaimtemplates.resource.k8s.io",
     }
 )
 
@@ -115,7 +118,8 @@ async def delete_collection(
             found = await delete(state, served, metadata.get("namespace"), metadata["name"], options)
         except NotFound:
             continue
-        deleted.append(found.tree)
+        # As upstream, each as it was before; a Pod as it was marked.
+        deleted.append(found.tree if served.rules.graceful else served_tree(served, item))
     return deleted
 
 
@@ -187,17 +191,25 @@ def _is_already_marked(served: ServedResource, tree: Tree, options: DeleteOption
 def _mark(state: ServerState, served: ServedResource, tree: Tree, options: DeleteOptions) -> None:
     """Marks the object for deletion, with the finalizers of the propagation policy."""
     metadata = tree["metadata"]
-    _set_finalizers(metadata, options.propagation)
+    propagation = options.propagation
+    if propagation is None and served.rules.orphans and not _has_policy(metadata):
+        propagation = "Orphan"
+    _set_finalizers(metadata, propagation)
     is_first = "deletionTimestamp" not in metadata
     grace = _grace(served, tree, options)
     if is_first or grace < (metadata.get("deletionGracePeriodSeconds") or 0):
         metadata["deletionTimestamp"] = format_timestamp(state.now() + timedelta(seconds=min(grace, MAX_GRACE_SECONDS)))
-        metadata["deletionGracePeriodSeconds"] = grace
+        if served.qualified != "namespaces":  # whose deletion has a phase of its own
+            metadata["deletionGracePeriodSeconds"] = grace
     if is_first:
         if metadata.get("generation"):
             metadata["generation"] += 1
         if served.rules.prepare_delete is not None:
             served.rules.prepare_delete(tree)
+
+
+def _has_policy(metadata: dict[str, Any]) -> bool:
+    return not set(FINALIZERS.values()).isdisjoint(metadata.get("finalizers", ()))
 
 
 def _set_finalizers(metadata: dict[str, Any], propagation: str | None) -> None:

@@ -21,7 +21,7 @@ from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire.status_errors import ExpiredContinueToken, damaged_object, invalid_options, not_found
-from levelset.errors import BadRequest, Cause, Expired
+from levelset.errors import ApiError, BadRequest, Cause, Expired
 from levelset.storage import FutureRevision, Item, NowaitReader
 
 __all__ = [
@@ -103,11 +103,20 @@ async def read_item(
     """As `get_item`, after the resourceVersion is reached; the object is converted."""
     if state.shared is not None and not resource_version:
         await state.shared.wait_current()
-    await wait_revision(state, parse_revision(resource_version))
+    await wait_revision(state, _revision_of_get(resource_version))
     item = get_item(state, served, namespace, name)
     if served.converts_by_webhook:
         await conversion_webhook.convert_items(served, [item])
     return item
+
+
+def _revision_of_get(text: str) -> int:
+    """The resourceVersion of a get; as upstream, one that cannot be read is a 500 there, unlike that of a list."""
+    try:
+        return parse_revision(text)
+    except BadRequest:
+        problem = f'"{text[:40]}": strconv.ParseUint: parsing "{text[:40]}": invalid syntax'
+        raise ApiError(f"resourceVersion: Invalid value: {problem}", code=500, reason="") from None
 
 
 async def read_list(state: ServerState, served: ServedResource, namespace: str | None, query: ListQuery) -> ListResult:
@@ -160,9 +169,9 @@ def parse_list_options(served: ServedResource, parameters: Parameters) -> ListQu
     if not parameters:
         return ListQuery(is_newest=True)
     first = {name: values[0] for name, values in parameters.items()}
-    _check_match(first)
     selection = parse_selectors(served, parameters)
     limit = _limit(first.get("limit", ""))
+    _check_match(first)
     given = first.get("resourceVersion", "")
     revision = parse_revision(given)
     token = first.get("continue", "")
@@ -287,10 +296,10 @@ def _check_match(first: Mapping[str, str]) -> None:
     if match:
         if first.get("continue"):
             causes.append(_forbidden("resourceVersionMatch is forbidden when continue is provided"))
-        elif not version:
+        if not version:
             causes.append(_forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"))
         if match not in ("Exact", "NotOlderThan"):
-            text = f'Unsupported value: "{match[:40]}": supported values: "Exact", "NotOlderThan"'
+            text = f'Unsupported value: "{match[:40]}": supported values: "Exact", "NotOlderThan", ""'
             causes.append(Cause("resourceVersionMatch", "FieldValueNotSupported", text))
         elif match == "Exact" and version == "0":
             causes.append(_forbidden('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'))

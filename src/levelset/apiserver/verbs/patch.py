@@ -22,11 +22,11 @@ from levelset.apiserver.wire.negotiation import JSON, find_duplicates, read_text
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable, unsupported_media_type
 from levelset.errors import ApiError, BadPatch, BadRequest, Invalid, PatchFailed
-from levelset.objects.json_tree import copy_tree, is_list
+from levelset.objects.json_tree import copy_tree, is_list, is_map
 from levelset.patch import Shape, apply_merge, apply_operations, apply_strategic
 from levelset.storage import Item
 
-__all__ = ["Patch", "check_version", "patch", "read_patch"]
+__all__ = ["APPLY_PATCH", "Patch", "check_media", "check_version", "patch", "read_patch"]
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -59,9 +59,7 @@ def patch(
     one, BadRequest for a malformed patch, Invalid if it cannot be applied or the result is invalid.
     """
     options = WriteOptions() if options is None else options
-    known = _CUSTOM_RESOURCE_TYPES if served.custom else _BUILTIN_TYPES
-    if media not in known:
-        raise unsupported_media_type(media, ", ".join(known))
+    check_media(served, media)
     if media == APPLY_PATCH:
         return apply.apply(state, served, namespace, name, body, options=options)
     body_tree, options = _read(body, options)
@@ -70,6 +68,13 @@ def patch(
         return scale.patch_scale(state, served, namespace, name, change, options=options)
     patched = _change(state, served, name, media, body_tree, options=options)
     return guaranteed_update(state, served, namespace, name, patched, options=options)
+
+
+def check_media(served: ServedResource, media: str) -> None:
+    """Raises 415 for a type of patches that the kind does not take."""
+    known = _CUSTOM_RESOURCE_TYPES if served.custom else _BUILTIN_TYPES
+    if media not in known:
+        raise unsupported_media_type(media, ", ".join(known))
 
 
 def _read(body: bytes, options: WriteOptions) -> tuple[Any, WriteOptions]:
@@ -92,6 +97,8 @@ def _change(
 
     def patched(old: Tree, item: Item) -> strategy.PreparedUpdate:
         new = change(served_tree(served, item))
+        if media == STRATEGIC_PATCH:
+            _check_named(new, name)
         check_version(served, name, new, old)
         try:
             return strategy.prepare_update(state, served, old, new, options)
@@ -99,6 +106,13 @@ def _change(
             raise status_errors.invalid_patch(error.problem) from error
 
     return patched
+
+
+def _check_named(new: Any, name: str) -> None:
+    """Raises BadRequest for a patch that has removed the name of the object together with all of it."""
+    metadata: Any = new.get("metadata") if is_map(new) else None
+    if not is_map(metadata) or not metadata.get("name"):
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
 
 
 def _status_change(
@@ -193,6 +207,8 @@ def _apply_strategic_patch(tree: Tree, body_tree: Any, shape: Shape) -> Any:
     try:
         return apply_strategic(tree, body_tree, shape)
     except BadPatch as error:
+        if "merge key" in str(error) or "$patch" in str(error):  # as upstream
+            raise ApiError(str(error), code=500, reason="") from error
         raise BadRequest(str(error)) from error
     except PatchFailed as error:
         raise Invalid(str(error)) from error

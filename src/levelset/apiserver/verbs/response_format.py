@@ -28,9 +28,9 @@ from levelset.apiserver.verbs.list_body import (
     object_body,
     rendered_list_body,
 )
-from levelset.apiserver.wire.negotiation import PLAIN_JSON, YAML, ResponseFormat
+from levelset.apiserver.wire.negotiation import PLAIN_JSON, YAML, ResponseFormat, negotiate
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
-from levelset.errors import BadRequest
+from levelset.errors import ApiError, BadRequest
 from levelset.http import Request, Response
 from levelset.objects import encode_tree
 from levelset.storage import Item
@@ -41,6 +41,7 @@ __all__ = [
     "METADATA_LIST",
     "TABLE",
     "Representation",
+    "as_yaml",
     "render",
     "render_deleted",
     "render_item",
@@ -113,6 +114,10 @@ def render_listing(
 ) -> Response:
     """Renders a page of a list; the body of a large one is made while it is sent."""
     items, metadata = listing.items, _list_metadata(served, listing)
+    if chosen.kind is not None:
+        _check_kind(served, chosen, METADATA)
+        if not metadata.get("continue"):
+            metadata.pop("continue", None)
     if chosen.is_plain and not _is_pretty(request):
         if is_large_list(items, is_rendered=False):
             return Response(200, JSON_HEADERS, list_body(served, items, metadata))
@@ -122,8 +127,19 @@ def render_listing(
     if is_large_list(items, is_rendered=True):
         body = rendered_list_body(state.expensive_work, served, items, entries, form=form)
         return Response(200, _headers(chosen), body)
-    tree = {**entries.envelope, entries.member: [entries.make(item) for item in items]}
+    rendered = [entries.make(item) for item in items]
+    # As upstream, whose list of metadata is a null slice when it is empty.
+    tree = {**entries.envelope, entries.member: rendered or (None if chosen.kind == METADATA_LIST else [])}
     return Response(200, _headers(chosen), encode(tree, form))
+
+
+def _check_kind(served: ServedResource, chosen: ResponseFormat, wrong: str) -> None:
+    """Raises 406 if a list was requested as one object, or one object as a list."""
+    if chosen.kind == wrong:
+        if served.custom and wrong == METADATA_LIST:
+            raise ApiError("content is not a list", code=500, reason="")  # as upstream, whose objects are untyped
+        found = "is a list" if wrong == METADATA else "is not a list"
+        raise ApiError(f"you requested {wrong}, but the requested object {found}", code=406, reason="NotAcceptable")
 
 
 def render_deleted(
@@ -131,6 +147,11 @@ def render_deleted(
 ) -> Response:
     """Renders the objects of a collection that was deleted, as `render_listing` does."""
     metadata = {"resourceVersion": str(state.storage.revision)}
+    if served.custom:
+        metadata["continue"] = ""  # as in their lists
+    if chosen.kind is not None:
+        _check_kind(served, chosen, METADATA)
+        metadata.pop("continue", None)
     entries, form = _entries(state, served, request, chosen, metadata, is_decoded=True), _form(request, chosen)
     if len(trees) > MANY_RENDERED:
         return Response(200, _headers(chosen), decoded_list_body(state.expensive_work, trees, entries, form=form))
@@ -187,6 +208,7 @@ def render_tree(
 ) -> Response:
     """Renders a decoded object or list; a Status is always rendered as itself."""
     if chosen.kind is not None and tree.get("kind") != "Status":
+        _check_kind(served, chosen, METADATA_LIST)
         kind = representation_of(chosen.kind, chosen.version, include=request.parameter("includeObject"))
         tree = render(served, kind, tree, now=state.now())
     plain, form = encode_tree(tree), _form(request, chosen)
@@ -220,7 +242,8 @@ def render_table(
     kind: str | None = tree.get("kind") if items is None else None
     metadata: Object = tree.get("metadata", {})
     if items is None:  # as upstream: of one object's metadata, only the resourceVersion
-        metadata = {"resourceVersion": metadata.get("resourceVersion", "")}
+        version = metadata.get("resourceVersion")
+        metadata = {"resourceVersion": version} if version else {}
         items = [tree]
     return {
         "kind": TABLE,
@@ -260,12 +283,25 @@ def _headers(chosen: ResponseFormat) -> tuple[tuple[str, str], ...]:
     return (("Content-Type", YAML),) if chosen.media == YAML else JSON_HEADERS
 
 
+def as_yaml(response: Response, accept: str) -> Response:
+    """The Status of an error in YAML, if the client prefers it; otherwise the response as it is."""
+    try:
+        chosen = negotiate(accept, "object")
+    except ApiError:
+        return response
+    if chosen.media != YAML or not isinstance(response.body, bytes):
+        return response
+    headers = tuple(one for one in response.headers if one[0] != "Content-Type")
+    body = encode(msgspec.json.decode(response.body), "yaml")
+    return Response(response.status, (*headers, ("Content-Type", YAML)), body)
+
+
 def _is_pretty(request: Request) -> bool:
     """Whether to indent: as the `pretty` parameter says, by default for browsers, curl and wget."""
     if request.query and "pretty" in request.query:
         pretty = request.parameter("pretty")
         if pretty is not None:
-            return pretty.lower() not in ("false", "0")
+            return pretty in ("1", "t", "T", "true", "TRUE", "True")
     agent = request.headers.find("user-agent")
     return agent is not None and agent.startswith(_BROWSERS)
 

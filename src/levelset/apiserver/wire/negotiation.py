@@ -36,8 +36,8 @@ YAML: Final = "application/yaml"
 Purpose = Literal["object", "list", "watch", "review"]
 
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "object": ("Table", "PartialObjectMetadata"),
-    "list": ("Table", "PartialObjectMetadataList"),
+    "object": ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"),
+    "list": ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"),
     "watch": ("Table", "PartialObjectMetadata"),
     "review": ("PartialObjectMetadata",),
 }
@@ -112,7 +112,7 @@ def _format(media: str, parameters: dict[str, str], purpose: Purpose) -> Respons
         media = JSON
     if media != JSON and (media != YAML or purpose == "watch"):
         return None
-    if parameters.get("stream", "watch") != "watch" or ("stream" in parameters and purpose != "watch"):
+    if parameters.get("stream", "watch") != "watch":
         return None
     kind = parameters.get("as")
     if kind is None:

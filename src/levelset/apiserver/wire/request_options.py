@@ -89,31 +89,38 @@ class DeleteOptions(msgspec.Struct, frozen=True):
 
 
 def write_options(
-    request: Request, kind: OptionsKind, *, subresource: str = "", duplicates: tuple[str, ...] = ()
+    request: Request,
+    kind: OptionsKind,
+    *,
+    subresource: str = "",
+    duplicates: tuple[str, ...] = (),
+    is_apply: bool = False,
 ) -> WriteOptions:
     """The options of a create, update or patch request; raises Invalid (422) naming the invalid parameter."""
     if not request.query:
         options = WriteOptions(_default_manager(request), False, "Warn", None, False, subresource, duplicates)
         return options if len(request.body) <= LARGE_OBJECT else replace(options, is_large=True)
     if len(request.query) <= _MAX_CACHED_QUERY:
-        manager, dry_run, validation, force = _cached_write_query(request.query, kind)
+        manager, dry_run, validation, force = _cached_write_query(request.query, kind, is_apply)
     else:
-        manager, dry_run, validation, force = _read_write_query(request.query, kind)
+        manager, dry_run, validation, force = _read_write_query(request.query, kind, is_apply)
     options = WriteOptions(
         manager or _default_manager(request), dry_run, validation, force, bool(manager), subresource, duplicates
     )
     return options if len(request.body) <= LARGE_OBJECT else replace(options, is_large=True)
 
 
-def _read_write_query(query: str, kind: OptionsKind) -> tuple[str, bool, Validation, bool | None]:
+def _read_write_query(query: str, kind: OptionsKind, is_apply: bool) -> tuple[str, bool, Validation, bool | None]:
     """Field manager, dry run, validation and force of a query; raises Invalid (422)."""
     request = Request("", "", query)
     validation = request.parameter("fieldValidation") or "Warn"
     manager = request.parameter("fieldManager") or ""
     causes = _check_dry_run(request.parameters.get("dryRun", ()))
     if validation not in VALIDATIONS:
-        causes.append(field_errors.not_supported("fieldValidation", validation, VALIDATIONS))
+        causes.append(field_errors.not_supported("fieldValidation", validation, ("", *VALIDATIONS)))
     causes += _check_manager(manager)
+    if is_apply and not manager:
+        causes.append(field_errors.required("fieldManager", "is required for apply patch"))
     if causes:
         raise status_errors.invalid_options(kind, causes)
     return manager, "dryRun" in request.parameters, cast("Validation", validation), _flag(request, "force")
@@ -173,7 +180,7 @@ def _manager_of_agent(header: str) -> str:
 
 
 def _check_dry_run(values: tuple[Any, ...]) -> list[Cause]:
-    return [field_errors.not_supported("dryRun", one, ["All"]) for one in values if one != "All"]
+    return [] if set(values) <= {"All"} else [field_errors.not_supported("dryRun", list(values), ["All"])]
 
 
 def _check_manager(manager: str) -> list[Cause]:
@@ -190,17 +197,14 @@ def _check_propagation(policy: str | None, orphan: bool | None) -> list[Cause]:
     if orphan is not None:
         problem = "orphanDependents and propagationPolicy cannot both be given"
         return [field_errors.invalid("propagationPolicy", policy, problem)]
-    return [] if policy in PROPAGATIONS else [field_errors.not_supported("propagationPolicy", policy, PROPAGATIONS)]
+    known = ("Foreground", "Background", "Orphan", "nil")  # the order and the last one are upstream's
+    return [] if policy in PROPAGATIONS else [field_errors.not_supported("propagationPolicy", policy, known)]
 
 
 def _flag(request: Request, name: str) -> bool | None:
-    match request.parameter(name):
-        case None:
-            return None
-        case "" | "true" | "1" | "True" | "TRUE" | "t" | "T":
-            return True
-        case _:
-            return False
+    """A flag of a query; as upstream, everything but `false` and `0` sets it."""
+    given = request.parameter(name)
+    return None if given is None else given.lower() not in ("false", "0")
 
 
 def _read_query(request: Request) -> dict[str, Any]:

@@ -215,6 +215,8 @@ def _retry_after(error: ApiError) -> int | None:
     return 1 if isinstance(error, FutureRevision) else None
 
 
+_CORE_KINDS: Final = frozenset({"Event"})
+"""Kinds of other groups that are validated as the kinds of the core group that they are stored as."""
 MAX_CAUSES = 500
 """The most causes in one error: those of a two-megabyte object could have fifty times its size."""
 
@@ -268,9 +270,12 @@ def forbidden(served: ServedResource, name: str, problem: str, *, causes: Sequen
 def invalid(served: ServedResource, name: str, causes: Sequence[Cause], *, kind: str | None = None) -> Invalid:
     """422: the object is invalid; `kind` replaces its Kind in the message."""
     named = kind or served.kind
+    in_group = "" if named in _CORE_KINDS and not served.custom else served.group
     causes = causes if len(causes) <= MAX_CAUSES else [*causes[:MAX_CAUSES], _omitted(len(causes) - MAX_CAUSES)]
-    group = f"{named}.{served.group}" if served.group else named
+    group = f"{named}.{in_group}" if in_group else named
     details = details_of(served, name, kind=named)
+    if not in_group:
+        details.pop("group", None)
     return Invalid(f'{group} "{name}" is invalid: {_join_causes(causes)}', details=details, causes=causes)
 
 

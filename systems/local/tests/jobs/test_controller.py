@@ -164,7 +164,7 @@ async def test_a_job_that_was_deleted_while_no_controller_ran_leaves_no_pods(clu
     await cluster.create(job())
     async with cluster.running(jobs_controller(), node(seconds=50.0)):
         await cluster.settled()
-    await cluster.delete(SUM)
+    await cluster.delete(SUM, propagation="Background")
     await cluster.create(job(parallelism=0))  # a Job of the same name without Pods
     async with cluster.running(jobs_controller(), node(seconds=50.0)):
         await cluster.advance(5)

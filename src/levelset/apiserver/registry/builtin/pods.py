@@ -260,9 +260,12 @@ def prepare_pod_create(pod: Object) -> None:
         _merge_label_keys(spec, map_member(pod["metadata"], "labels"))
 
 
-def prepare_pod_update(new: Object, _old: Object) -> None:
-    """The tolerations of lost nodes cannot be removed."""
+def prepare_pod_update(new: Object, old: Object) -> None:
+    """The tolerations of lost nodes cannot be removed, and the priority stays when it is left out."""
     set_tolerations(new["spec"])
+    for name in ("priority", "preemptionPolicy"):
+        if name in old["spec"]:
+            new["spec"].setdefault(name, old["spec"][name])
 
 
 def with_ephemeral_containers(spec: Object, given: Object) -> Object:
@@ -299,7 +302,7 @@ def prepare_pod_part(new: Object, old: Object, subresource: str, _now: str) -> N
     """Completes a status: its class, the first address and the list of addresses, and the states of containers."""
     status, former = new.get("status"), map_member(old, "status")
     if subresource in ("ephemeralcontainers", "resize"):
-        new["spec"] = copy_tree(new["spec"])  # parts of it are shared with the old one
+        new["spec"] = copy_tree(new.get("spec") or {})  # parts of it are shared with the old one
         set_pod_defaults(new)
         return
     if subresource == "status":

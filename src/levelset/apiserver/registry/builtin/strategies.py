@@ -18,6 +18,7 @@ from levelset.apiserver.registry.builtin import (
     workloads,
 )
 from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
+from levelset.apiserver.registry.builtin.object_warnings import object_warnings
 from levelset.apiserver.registry.builtin.pods import prepare_pod_create, prepare_pod_part, prepare_pod_update
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, Rules
@@ -71,6 +72,7 @@ REQUIRES_RESOURCE_VERSION = frozenset(
         ("coordination.k8s.io", "Lease"),
         ("node.k8s.io", "RuntimeClass"),
         ("policy", "PodDisruptionBudget"),
+        *(("storage.k8s.io", kind) for kind in ("CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment")),
     }
 )
 CREATE_ON_UPDATE = frozenset(
@@ -78,6 +80,7 @@ CREATE_ON_UPDATE = frozenset(
         *(("", kind) for kind in ("Endpoints", "Event", "LimitRange", "Service")),
         ("coordination.k8s.io", "Lease"),
         ("events.k8s.io", "Event"),
+        ("node.k8s.io", "RuntimeClass"),
         *((RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     }
 )
@@ -101,17 +104,17 @@ METADATA_REPORTS: dict[tuple[str, str], tuple[int, int]] = {
 }
 # The module and the name of the rule table of a kind, imported when the first object of the kind is validated.
 RULE_TABLES: dict[tuple[str, str], str] = {
-    (NETWORK, "IPAddress"): "driver_and_device_rules.IP_ADDRESS",
-    (NETWORK, "ServiceCIDR"): "driver_and_device_rules.SERVICE_RANGE",
-    ("resource.k8s.io", "DeviceClass"): "driver_and_device_rules.DEVICE_CLASS",
-    ("resource.k8s.io", "ResourceClaim"): "driver_and_device_rules.CLAIM",
-    ("resource.k8s.io", "ResourceClaimTemplate"): "driver_and_device_rules.CLAIM_TEMPLATE",
-    ("resource.k8s.io", "ResourceSlice"): "driver_and_device_rules.SLICE",
-    ("storage.k8s.io", "CSIDriver"): "driver_and_device_rules.DRIVER",
-    ("storage.k8s.io", "CSINode"): "driver_and_device_rules.NODE_DRIVERS",
-    ("storage.k8s.io", "CSIStorageCapacity"): "driver_and_device_rules.CAPACITY",
-    ("storage.k8s.io", "VolumeAttachment"): "driver_and_device_rules.ATTACHMENT",
-    ("storage.k8s.io", "VolumeAttributesClass"): "driver_and_device_rules.ATTRIBUTES_CLASS",
+    (NETWORK, "IPAddress"): "driver_rules.IP_ADDRESS",
+    (NETWORK, "ServiceCIDR"): "driver_rules.SERVICE_RANGE",
+    ("resource.k8s.io", "DeviceClass"): "device_rules.DEVICE_CLASS",
+    ("resource.k8s.io", "ResourceClaim"): "device_rules.CLAIM",
+    ("resource.k8s.io", "ResourceClaimTemplate"): "device_rules.CLAIM_TEMPLATE",
+    ("resource.k8s.io", "ResourceSlice"): "device_rules.SLICE",
+    ("storage.k8s.io", "CSIDriver"): "driver_rules.DRIVER",
+    ("storage.k8s.io", "CSINode"): "driver_rules.NODE_DRIVERS",
+    ("storage.k8s.io", "CSIStorageCapacity"): "driver_rules.CAPACITY",
+    ("storage.k8s.io", "VolumeAttachment"): "driver_rules.ATTACHMENT",
+    ("storage.k8s.io", "VolumeAttributesClass"): "driver_rules.ATTRIBUTES_CLASS",
     ("", "ConfigMap"): "config_rules.CONFIG_MAP",
     ("", "Endpoints"): "networking_rules.ENDPOINTS",
     ("", "Event"): "event_rules.CORE_EVENT",
@@ -184,6 +187,7 @@ def _rules(key: tuple[str, str]) -> Rules:
         unconditional_update=key not in REQUIRES_RESOURCE_VERSION,
         create_on_update=key in CREATE_ON_UPDATE,
         name_check=NAME_CHECKS.get(key, check_dns1123_subdomain),
+        names_prefixes=key != ("policy", "PodDisruptionBudget"),
         default=DEFAULTERS.get(key),
         prepare_create=_prepare_create(key),
         prepare_update=_prepare_update(key),
@@ -192,7 +196,9 @@ def _rules(key: tuple[str, str]) -> Rules:
         preserved_by_status=PRESERVED_BY_STATUS.get(key, ""),
         prepare_delete=namespaces.prepare_namespace_delete if key == ("", "Namespace") else None,
         held=namespaces.has_namespace_finalizers if key == ("", "Namespace") else None,
+        warnings=object_warnings(*key),
         graceful=key == ("", "Pod"),
+        orphans=key in (("", "ReplicationController"), (BATCH, "Job")),
         status_on_create=key == ("", "Node"),
         finalizers_need_slash=METADATA_REPORTS.get(key, (3, 1))[1] > 0,
         metadata_reports=METADATA_REPORTS.get(key, (3, 1))[0],

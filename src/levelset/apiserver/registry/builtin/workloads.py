@@ -79,7 +79,12 @@ def set_stateful_set_defaults(tree: Object) -> None:
 
 
 def set_daemon_set_defaults(tree: Object) -> None:
-    """Sets the defaults of a DaemonSet."""
+    """Sets the defaults of a DaemonSet.
+
+    The annotation that counts the changes of its template belongs to the writer of the object, though the server sets
+    its value.
+    """
+    tree["metadata"].setdefault("annotations", {}).setdefault(TEMPLATE_GENERATION, "0")
     spec = _with_template(tree)
     _set_strategy_defaults(spec, "updateStrategy", {"maxUnavailable": 1, "maxSurge": 0})
     spec.setdefault("revisionHistoryLimit", 10)

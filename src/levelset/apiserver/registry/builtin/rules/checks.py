@@ -44,6 +44,7 @@ __all__ = [
     "is_config_key",
     "is_ip",
     "is_percent",
+    "is_set_operator",
     "label_key",
     "label_key_problems",
     "label_problems",
@@ -413,16 +414,23 @@ def label_selector(value: Any, at: str, out: list[Cause], _context: Any) -> None
         _selector_requirement(one, f"{at}.matchExpressions[{index}]", out)
 
 
-def _selector_requirement(one: Any, at: str, out: list[Cause]) -> None:
-    values, operator, key = list_member(one, "values"), one.get("operator") or "", one.get("key") or ""
+def is_set_operator(operator: str, values: list[Any], at: str, out: list[Cause]) -> bool:
+    """Whether the operator of a requirement is one of sets; reports values that it must or must not have."""
     if operator in ("In", "NotIn"):
         if not values:
             out.append(field_errors.required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
+        return True
+    if operator in ("Exists", "DoesNotExist"):
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             out.append(field_errors.forbidden(f"{at}.values", detail))
-    else:
+        return True
+    return False
+
+
+def _selector_requirement(one: Any, at: str, out: list[Cause]) -> None:
+    values, operator, key = list_member(one, "values"), one.get("operator") or "", one.get("key") or ""
+    if not is_set_operator(operator, values, at, out):
         out.append(field_errors.invalid(f"{at}.operator", operator, "not a valid selector operator"))
     out.extend([field_errors.invalid(f"{at}.key", key, one) for one in label_key_problems(key)])
     for index, text in enumerate(values):

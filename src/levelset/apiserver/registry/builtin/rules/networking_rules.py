@@ -58,7 +58,7 @@ def _host_problems(host: str) -> list[str]:
 def _something_served(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     if not spec.get("rules") and spec.get("defaultBackend") is None:
         detail = "either `defaultBackend` or `rules` must be specified"
-        out.append(field_errors.invalid(at, spec.get("rules"), detail))
+        out.append(field_errors.invalid(at, spec or {"rules": None}, detail))
 
 
 def _backend(value: Any, at: str, out: list[Cause], _context: Any) -> None:

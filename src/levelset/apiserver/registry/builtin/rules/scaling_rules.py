@@ -117,6 +117,8 @@ def _metrics(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
             out.append(field_errors.required(f"{where}.{wanted}", detail))
         for name in given:
             SOURCE[name](metric[name], f"{where}.{name}", out, None)
+            if wanted is not None and name != wanted:
+                out.append(field_errors.forbidden(f"{where}.{name}", "must populate the given metric source only"))
 
 
 def _resource_target(value: Any, at: str, out: list[Cause], _context: Any) -> None:

@@ -36,7 +36,7 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 
-__all__ = ["CLAIM", "STORAGE_CLASS", "VOLUME"]
+__all__ = ["CLAIM", "STORAGE_CLASS", "VOLUME", "parameters", "provisioner"]
 
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _SECRET: Final = Table(("name", required), ("namespace", required))
@@ -321,7 +321,8 @@ CLAIM: Final = KindRules(
 )
 
 
-def _provisioner(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+def provisioner(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    """The name of a provisioner or driver, in either case."""
     if not value:
         out.append(field_errors.required(at))
         return
@@ -329,7 +330,8 @@ def _provisioner(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     out.extend([field_errors.invalid(at, shown, one) for one in label_key_problems(shown)])
 
 
-def _parameters(value: dict[str, str], at: str, out: list[Cause], _context: Any) -> None:
+def parameters(value: dict[str, str], at: str, out: list[Cause], _context: Any) -> None:
+    """Parameters for a provisioner or driver, which may not be too many."""
     if len(value) > MAX_PARAMETERS:
         out.append(field_errors.too_long(at, MAX_PARAMETERS))
         return
@@ -381,8 +383,8 @@ def _binding_mode(value: Any, at: str, out: list[Cause], _context: Any) -> None:
 
 STORAGE_CLASS: Final = KindRules(
     rules=Table(
-        ("provisioner", always(_provisioner)),
-        ("parameters", _parameters),
+        ("provisioner", always(provisioner)),
+        ("parameters", parameters),
         ("reclaimPolicy", one_of("Delete", "Retain")),
         ("volumeBindingMode", always(_binding_mode)),
         ("allowedTopologies", _topologies),

@@ -5,6 +5,7 @@ from typing import Any, Final
 from levelset.apiserver.registry.builtin.rules.checks import (
     between,
     dns_label,
+    is_set_operator,
     label_key_problems,
     label_selector,
     label_value_problems,
@@ -36,13 +37,8 @@ def _key(value: Any, at: str, out: list[Cause], _context: Any) -> None:
 
 def _node_requirement(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     operator, values = value.get("operator") or "", list_member(value, "values")
-    if operator in ("In", "NotIn"):
-        if not values:
-            out.append(field_errors.required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            out.append(field_errors.forbidden(f"{at}.values", detail))
+    if is_set_operator(operator, values, at, out):
+        pass
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:
             detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"

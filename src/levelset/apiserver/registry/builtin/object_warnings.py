@@ -1,0 +1,310 @@
+"""What kube-apiserver warns of in objects of built-in kinds that it accepts: deprecated, ignored and ambiguous fields.
+
+A function gets the new object, and the old one of an update. The texts are those of kube-apiserver, as users know them.
+"""
+
+import ipaddress
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from levelset.apiserver.registry.builtin.rules.checks import quantity
+from levelset.apiserver.resources.json_members import list_member, map_member
+from levelset.apiserver.resources.served_resource import Object
+from levelset.objects.names import check_dns1123_label
+
+__all__ = ["object_warnings"]
+
+Warner = Callable[[Object, Object | None], Iterator[str]]
+_VOLUMES: Final = {
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+_NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
+_NODE_LABELS: Final = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "app.kubernetes.io/created-by": "deprecated since v1.9",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+
+
+def object_warnings(group: str, kind: str) -> Warner | None:
+    """What the objects of a kind are warned of; None if there is nothing."""
+    return _WARNERS.get((group, kind))
+
+
+def _service(new: Object, _old: Object | None) -> Iterator[str]:
+    spec = map_member(new, "spec")
+    kind, external = spec.get("type"), list_member(spec, "externalIPs")
+    is_headless = kind == "ClusterIP" and spec.get("clusterIP") == "None"
+    if not is_headless and spec.get("clusterIP"):
+        yield from _addresses(spec, "clusterIPs")
+    if is_headless:
+        if spec.get("loadBalancerIP"):
+            yield "spec.loadBalancerIP is ignored for headless services"
+        if external:
+            yield "spec.externalIPs is ignored for headless services"
+        if spec.get("sessionAffinity") != "None":
+            yield "spec.SessionAffinity is ignored for headless services"
+    yield from _addresses(spec, "externalIPs")
+    if external and not is_headless and kind != "ExternalName":
+        yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+    if external and kind == "ExternalName":
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if kind != "ExternalName" and spec.get("externalName"):
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+
+
+def _addresses(spec: Object, name: str) -> Iterator[str]:
+    for index, text in enumerate(list_member(spec, name)):
+        if text != "None":
+            yield from _address(text, f"spec.{name}[{index}]")
+
+
+def _address(text: str, at: str) -> Iterator[str]:
+    """An IPv6 address that is not in its canonical form."""
+    try:
+        found = str(ipaddress.ip_address(text))
+    except ValueError:
+        return
+    if ":" in text and found != text:
+        yield f'{at}: IPv6 address "{text}" should be in RFC 5952 canonical format ("{found}")'
+
+
+def _node(new: Object, _old: Object | None) -> Iterator[str]:
+    spec = map_member(new, "spec")
+    if spec.get("configSource") is not None:
+        yield "spec.configSource: the feature is removed"
+    if spec.get("externalID"):
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+
+
+def _volume(new: Object, _old: Object | None) -> Iterator[str]:
+    spec = map_member(new, "spec")
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        text = "The Recycle reclaim policy is deprecated."
+        advice = "Instead, the recommended approach is to use dynamic provisioning."
+        yield f"spec.persistentVolumeReclaimPolicy: {text} {advice}"
+    for name in ("cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd"):
+        if name in spec:
+            yield f"spec.{'storageOS' if name == 'storageos' else name}: {_VOLUMES[name]}"
+
+
+def _claim(new: Object, _old: Object | None) -> Iterator[str]:
+    yield from _claim_spec(map_member(new, "spec"), "spec")
+
+
+def _claim_spec(spec: Object, at: str) -> Iterator[str]:
+    resources = map_member(spec, "resources")
+    for name in ("requests", "limits"):
+        yield from _fraction(map_member(resources, name), "storage", f"{at}.resources.{name}")
+
+
+def _fraction(amounts: Object, name: str, at: str) -> Iterator[str]:
+    """An amount of bytes that is not a whole number."""
+    if name in amounts:
+        shown = quantity(amounts[name])
+        milli = -(-shown.nanos // 1_000_000)
+        if milli % 1000:
+            yield f'{at}[{name}]: fractional byte value "{shown}" is invalid, must be an integer'
+
+
+def _ingress(new: Object, old: Object | None) -> Iterator[str]:
+    name = "kubernetes.io/ingress.class"
+    is_annotated = old is None and name in map_member(new["metadata"], "annotations")
+    if is_annotated and map_member(new, "spec").get("ingressClassName") is None:
+        yield f"annotation \"{name}\" is deprecated, please use 'spec.ingressClassName' instead"
+
+
+def _slice(new: Object, old: Object | None) -> Iterator[str]:
+    if new.get("addressType") == "FQDN" and old is None:
+        yield "spec.addressType: FQDN endpoints are deprecated"
+
+
+def _named_for_pods(new: Object, old: Object | None) -> Iterator[str]:
+    problems = check_dns1123_label(new["metadata"].get("name", ""))
+    if old is None and problems:
+        text = "this is used in Pod names and hostnames, which can result in surprising behavior"
+        yield f"metadata.name: {text}; a DNS label is recommended: [{' '.join(problems)}]"
+
+
+def _job(new: Object, old: Object | None) -> Iterator[str]:
+    yield from _named_for_pods(new, old)
+    yield from _template("spec.template", new, old)
+
+
+def _cron_job(new: Object, old: Object | None) -> Iterator[str]:
+    yield from _named_for_pods(new, old)
+    yield from _template("spec.jobTemplate.spec.template", new, old)
+
+
+def _stateful_set(new: Object, old: Object | None) -> Iterator[str]:
+    yield from _template("spec.template", new, old)
+    spec = map_member(new, "spec")
+    for index, one in enumerate(list_member(spec, "volumeClaimTemplates")):
+        yield from _claim_spec(map_member(one, "spec"), f"spec.volumeClaimTemplates[{index}]")
+    if (spec.get("revisionHistoryLimit") or 0) < 0:
+        text = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        yield f"spec.revisionHistoryLimit: {text}"
+
+
+def _template(path: str, new: Object, old: Object | None) -> Iterator[str]:
+    """A template of pods; an update that does not change the spec is not warned again."""
+    template: Any = new
+    for name in path.split("."):
+        template = map_member(template, name)
+    if old is None or new["metadata"].get("generation") != old["metadata"].get("generation"):
+        yield from _pod_spec(map_member(template, "spec"), f"{path}.spec")
+
+
+def _pod(new: Object, old: Object | None) -> Iterator[str]:
+    if old is None:
+        yield from _pod_spec(map_member(new, "spec"), "spec")
+
+
+def _pod_spec(spec: Object, at: str) -> Iterator[str]:
+    for name in map_member(spec, "nodeSelector"):
+        if name in _NODE_LABELS:
+            yield f"{at}.nodeSelector[{name}]: {_NODE_LABELS[name]}"
+    for index, one in enumerate(list_member(spec, "topologySpreadConstraints")):
+        where = f"{at}.topologySpreadConstraints[{index}]"
+        if one.get("topologyKey") in _NODE_LABELS:
+            yield f"{where}.topologyKey: {one['topologyKey']} is {_NODE_LABELS[one['topologyKey']]}"
+        if one.get("labelSelector") is None:
+            yield f"{where}.labelSelector: {_NULL_SELECTOR}"
+    yield from _volumes(spec, at)
+    yield from _twice(spec, "hostAliases", "ip", at)
+    yield from _twice(spec, "imagePullSecrets", "name", at)
+    for index, one in enumerate(list_member(spec, "imagePullSecrets")):
+        if not one.get("name"):
+            yield f'{at}.imagePullSecrets[{index}].name: invalid empty name ""'
+    for name in ("memory", "ephemeral-storage"):
+        yield from _fraction(map_member(spec, "overhead"), name, f"{at}.overhead")
+    yield from _containers(spec, at)
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        yield f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+    yield from _affinity(map_member(spec, "affinity"), f"{at}.affinity")
+
+
+def _volumes(spec: Object, at: str) -> Iterator[str]:
+    for index, volume in enumerate(list_member(spec, "volumes")):
+        for name, text in _VOLUMES.items():
+            if volume.get(name) is not None:
+                yield f"{at}.volumes[{index}].{'storageOS' if name == 'storageos' else name}: {text}"
+        template = map_member(map_member(volume, "ephemeral"), "volumeClaimTemplate")
+        yield from _claim_spec(
+            map_member(template, "spec"), f"{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"
+        )
+
+
+def _twice(spec: Object, name: str, key: str, at: str) -> Iterator[str]:
+    seen: set[Any] = set()
+    for index, one in enumerate(list_member(spec, name)):
+        value = one.get(key, "")
+        if value in seen:
+            yield f'{at}.{name}[{index}].{key}: duplicate {key} "{value}"'
+        seen.add(value)
+
+
+def _containers(spec: Object, at: str) -> Iterator[str]:
+    found = [
+        (one, f"{at}.{part}[{index}]")
+        for part in ("initContainers", "containers", "ephemeralContainers")
+        for index, one in enumerate(list_member(spec, part))
+    ]
+    for container, where in found:
+        resources = map_member(container, "resources")
+        for name in ("memory", "ephemeral-storage"):
+            for part in ("limits", "requests"):
+                yield from _fraction(map_member(resources, part), name, f"{where}.resources.{part}")
+        yield from _environment(container, where)
+    yield from _ports(found)
+
+
+def _environment(container: Object, at: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, one in enumerate(list_member(container, "env")):
+        name, value = one.get("name", ""), one.get("value") or ""
+        reference = f"$({name})"
+        if name in seen and (one.get("valueFrom") is not None or value == reference or reference not in value):
+            yield f'{at}.env[{index}]: hides previous definition of "{name}", which may be dropped when using apply'
+        seen.add(name)
+
+
+def _ports(containers: list[tuple[Object, str]]) -> Iterator[str]:
+    seen: dict[tuple[Any, Any], list[tuple[str, Object]]] = {}
+    names: dict[str, str] = {}
+    repeated: list[str] = []
+    for container, at in containers:
+        for index, port in enumerate(list_member(container, "ports")):
+            where = f"{at}.ports[{index}]"
+            others = seen.setdefault((port.get("containerPort"), port.get("protocol", "TCP")), [])
+            for other, former in others:
+                word = _overlap(port, former)
+                if word:
+                    yield f"{where}: {word} port definition with {other}"
+            others.append((where, port))
+            name = port.get("name")
+            if name and name in names:
+                first = names[name]
+                text = f"with {first}, services and probes that select ports by name will use {first}"
+                repeated.append(f'{where}: duplicate port name "{name}" {text}')
+            elif name:
+                names[name] = where
+    yield from repeated
+
+
+def _overlap(port: Object, former: Object) -> str:
+    (address, number), (other, its) = (((one.get("hostIP") or ""), one.get("hostPort") or 0) for one in (port, former))
+    if (address, number) == (other, its):
+        return "duplicate"
+    if not number or not its:
+        return "overlapping"
+    return "dangerously ambiguous" if number == its and bool(address) != bool(other) else ""
+
+
+def _affinity(affinity: Object, at: str) -> Iterator[str]:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = map_member(affinity, kind)
+        where = f"{at}.{kind}"
+        for index, one in enumerate(list_member(terms, "requiredDuringSchedulingIgnoredDuringExecution")):
+            if one.get("labelSelector") is None:
+                name = f"requiredDuringSchedulingIgnoredDuringExecution[{index}]"
+                yield f"{where}.{name}.labelSelector: {_NULL_SELECTOR}"
+        for index, one in enumerate(list_member(terms, "preferredDuringSchedulingIgnoredDuringExecution")):
+            if map_member(one, "podAffinityTerm").get("labelSelector") is None:
+                name = f"preferredDuringSchedulingIgnoredDuringExecution[{index}]"
+                yield f"{where}.{name}.podAffinityTerm.labelSelector: {_NULL_SELECTOR}"
+
+
+_WARNERS: Final[dict[tuple[str, str], Warner]] = {
+    ("", "Service"): _service,
+    ("", "Node"): _node,
+    ("", "PersistentVolume"): _volume,
+    ("", "PersistentVolumeClaim"): _claim,
+    ("", "Pod"): _pod,
+    ("", "PodTemplate"): partial(_template, "template"),
+    ("", "ReplicationController"): partial(_template, "spec.template"),
+    ("apps", "DaemonSet"): partial(_template, "spec.template"),
+    ("apps", "Deployment"): partial(_template, "spec.template"),
+    ("apps", "ReplicaSet"): partial(_template, "spec.template"),
+    ("apps", "StatefulSet"): _stateful_set,
+    ("batch", "CronJob"): _cron_job,
+    ("batch", "Job"): _job,
+    ("discovery.k8s.io", "EndpointSlice"): _slice,
+    ("networking.k8s.io", "Ingress"): _ingress,
+}
