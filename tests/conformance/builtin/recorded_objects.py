@@ -52,9 +52,12 @@ __all__ = [
     "Reply",
     "answers",
     "cases_of",
+    "changed",
     "load",
     "normal_answer",
+    "normal_message",
     "run",
+    "steps_of",
 ]
 
 FOLDER = Path(__file__).parent
@@ -99,7 +102,7 @@ def load(area: str) -> tuple[Base, ...]:
 def _base(name: str, raw: Any) -> Base:
     given = raw[name]
     origin = raw[given["like"]] if "like" in given else given
-    tree = _changed(origin.get("object", {}), given.get("with", {}))
+    tree = changed(origin.get("object", {}), given.get("with", {}))
     if "like" in given and tree.get("metadata", {}).get("name") == origin["object"]["metadata"].get("name"):
         tree["metadata"]["name"] = re.sub(r"[^a-z0-9]+", "-", name.lower())
     cases: dict[str, Case] = {}
@@ -162,14 +165,14 @@ def _expanded(value: Any) -> Any:
     return [_expanded(one) for one in value] if isinstance(value, list) else value
 
 
-def _changed(tree: Any, changes: dict[str, Any]) -> Any:
+def changed(tree: Any, changes: dict[str, Any]) -> Any:
     tree = copy.deepcopy(tree)
     for path, value in changes.items():
-        _set(tree, _steps(path), copy.deepcopy(value))
+        _set(tree, steps_of(path), copy.deepcopy(value))
     return tree
 
 
-def _steps(path: str) -> list[Any]:
+def steps_of(path: str) -> list[Any]:
     found = re.findall(r"\[([^\]]*)\]|([^.\[\]]+)", path)
     return [key or (int(name) if name.isdigit() else name) for key, name in found]
 
@@ -209,7 +212,7 @@ def run(base: Base) -> Exchange:
             found[case.name] = normal_answer((yield method, path, json.loads(body[0]) if body else None))
             continue
         if case.verb == "create":
-            reply = yield "POST", f"{base.path}?dryRun=All", _changed(base.tree, case.changes)
+            reply = yield "POST", f"{base.path}?dryRun=All", changed(base.tree, case.changes)
         else:
             if stored is None:
                 stored = yield from _stored(base)
@@ -224,7 +227,7 @@ def _stored(base: Base) -> Exchange:
     location = f"{base.path}/{base.tree['metadata']['name']}"
     code, tree = yield "GET", location, None
     if base.before:
-        code, tree = yield "PUT", f"{location}/status", _changed(tree, base.before)
+        code, tree = yield "PUT", f"{location}/status", changed(tree, base.before)
         assert code == 200, f"{base.name}: {tree}"
     return tree
 
@@ -236,7 +239,7 @@ def _update(base: Base, case: Case, stored: Any) -> Exchange:
     endpoint = location if case.verb == "update" else f"{location}/{case.verb}"
     if case.verb in ACTIONS:
         return (yield "POST", f"{endpoint}?dryRun=All", case.changes)
-    return (yield "PUT", f"{endpoint}?dryRun=All", _changed(stored, case.changes))
+    return (yield "PUT", f"{endpoint}?dryRun=All", changed(stored, case.changes))
 
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -253,15 +256,15 @@ def normal_answer(reply: Reply) -> Any:
     causes = (body.get("details") or {}).get("causes") or []
     answer: dict[str, Any] = {"code": code, "reason": body.get("reason")}
     if causes:
-        answer["causes"] = [[one.get("field", ""), one["reason"], _message(one["message"])] for one in causes]
+        answer["causes"] = [[one.get("field", ""), one["reason"], normal_message(one["message"])] for one in causes]
         # Maps have no order in Go.
         answer["causes"].sort(key=lambda one: one[0] if "[" in one[0] else "")
     elif code != 400:  # how a body could not be decoded differs
-        answer["message"] = _message(body.get("message", ""))
+        answer["message"] = normal_message(body.get("message", ""))
     return answer
 
 
-def _message(text: str) -> str:
+def normal_message(text: str) -> str:
     text = _UID.sub("<uid>", text.partition("\n")[0])
     text = re.sub(r'"10\.96\.\d+\.\d+": expected', '"<ip>": expected', text)  # allocated
     head, colon, rest = text.partition("value: ")

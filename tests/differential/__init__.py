@@ -1,0 +1,1 @@
+"""The differential fuzzer: generated requests, sent to our server and to kube-apiserver side by side."""

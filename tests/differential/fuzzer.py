@@ -1,0 +1,145 @@
+"""Runs sequences against both servers, and collects what differs, grouped by signature."""
+
+import asyncio
+import json
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.differential import corpus, grammar, intended
+from tests.differential.grammar import Step
+from tests.differential.normal_form import Known, signature
+from tests.differential.servers import Server, run_step
+from tests.differential.shrinking import shrink
+
+__all__ = ["Finding", "Report", "Trial", "compare", "fuzz"]
+
+_SEQUENCES_AT_ONCE = 6
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a run of a sequence gave: the number of requests that were compared, and the first that differed."""
+
+    compared: int
+    answers: tuple[Any, ...] = ()
+    theirs: Any = None
+    ours: Any = None
+    intended: str = ""
+
+    @property
+    def differs(self) -> bool:
+        return self.theirs is not None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference: the sequence up to the request that is answered differently, and both answers."""
+
+    seed: str
+    steps: tuple[Step, ...]
+    theirs: Any
+    ours: Any
+    answers: tuple[Any, ...] = ()
+
+
+@dataclass
+class Report:
+    """Counts of requests, and the findings by signature."""
+
+    requests: int = 0
+    different: int = 0
+    sequences: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    intended: Counter[str] = field(default_factory=Counter)
+    groups: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def agreement(self) -> float:
+        return 1 - self.different / max(self.requests, 1)
+
+
+async def compare(steps: list[Step] | tuple[Step, ...], theirs: Server, ours: Server) -> Trial:
+    """Runs a sequence on both servers until an answer differs; each run has its own namespace."""
+    name = f"x{secrets.token_hex(4)}"
+    mine, other = Known(name), Known(name)
+    space = {"do": "POST /api/v1/namespaces", "body": {"metadata": {"name": "${ns}"}}}
+    await asyncio.gather(run_step(theirs, 0, space, other), run_step(ours, 0, space, mine))
+    seen: list[Any] = []
+    for number, step in enumerate(steps, 1):
+        expected, found = await asyncio.gather(
+            run_step(theirs, number, step, other), run_step(ours, number, step, mine)
+        )
+        seen.append(expected)
+        if expected != found:
+            reason = intended.reason(step, expected, found)
+            return Trial(number, tuple(seen), expected, found, reason)
+    return Trial(len(steps), tuple(seen))
+
+
+async def fuzz(
+    seeds: list[str], their_servers: Callable[[], Server], ours: Server, progress: Callable[[Report], None]
+) -> Report:
+    """Runs the sequences of all seeds."""
+    report, waiting, known = Report(), list(reversed(seeds)), corpus.load()
+
+    async def work() -> None:
+        theirs = their_servers()
+        while waiting:
+            seed = waiting.pop()
+            steps = grammar.sequence(known, seed)
+            trial = await compare(steps, theirs, ours)
+            _count(report, seed, steps, trial)
+            progress(report)
+
+    await asyncio.gather(*(work() for _ in range(_SEQUENCES_AT_ONCE)))
+    return report
+
+
+async def smallest(finding: Finding, theirs: Server, ours: Server) -> Finding | None:
+    """The finding with the smallest sequence that still shows it; None if it does not happen again."""
+    wanted = signature(finding.steps[-1], finding.theirs, finding.ours)
+    found: Finding | None = None
+
+    async def differs(steps: list[Step]) -> bool:
+        nonlocal found
+        trial = await compare(steps, theirs, ours)
+        is_same = trial.differs and not trial.intended and trial.compared == len(steps)
+        if not is_same or signature(steps[-1], trial.theirs, trial.ours) != wanted:
+            return False
+        found = Finding(finding.seed, tuple(steps), trial.theirs, trial.ours, trial.answers)
+        return True
+
+    if await differs(list(finding.steps)):
+        await shrink(list(finding.steps), differs)
+    return found
+
+
+def _count(report: Report, seed: str, steps: list[Step], trial: Trial) -> None:
+    report.requests += trial.compared
+    report.sequences += 1
+    report.statuses.update(one["status"] for one in trial.answers)
+    if trial.intended:
+        report.intended[trial.intended] += 1
+    elif trial.differs:
+        report.different += 1
+        last = steps[trial.compared - 1]
+        name = signature(last, trial.theirs, trial.ours)
+        report.groups[name].append(Finding(seed, tuple(steps[: trial.compared]), trial.theirs, trial.ours))
+
+
+def show(report: Report, limit: int = 40) -> str:
+    """The groups, most frequent first, each with its smallest example."""
+    total = f"{report.requests} requests in {report.sequences} sequences"
+    lines = [f"{total}, {report.different} differ ({report.agreement:.2%} agree)"]
+    lines += [f"  intended: {count} x {reason}" for reason, count in report.intended.most_common()]
+    lines += [f"  statuses: {dict(report.statuses.most_common())}"]
+    coarse: Counter[str] = Counter()
+    for name, found in report.groups.items():
+        coarse[name.partition(" ")[2]] += len(found)
+    lines += [f"{count:4} * {name}" for name, count in coarse.most_common(limit) if count > 2]
+    for name, found in sorted(report.groups.items(), key=lambda one: -len(one[1]))[:limit]:
+        lines.append(f"{len(found):4} {name}   [{min(found, key=lambda one: len(json.dumps(one.steps))).seed}]")
+    return "\n".join(lines)
