@@ -39,13 +39,13 @@ class Turns:
 
     def take(self, count: int, *, is_recorded: bool) -> float:
         """The CPU microseconds per object of one turn."""
-        self._ask("on" if is_recorded else "off")
-        before = self._ask("cpu")
+        self._send("on" if is_recorded else "off")
+        before = self._send("cpu")
         say(self._server, f"more {count}")
         read(self._server, "right")
-        return (self._ask("cpu") - before) / count * 1e6
+        return (self._send("cpu") - before) / count * 1e6
 
-    def _ask(self, command: str) -> float:
+    def _send(self, command: str) -> float:
         say(self._operator, command)
         return float(read(self._operator, command)["cpu"])
 

@@ -284,7 +284,7 @@ async def test_a_stored_policy_that_does_not_compile_follows_its_failure_policy(
 
 LONG_EXPRESSIONS = {
     "evaluated": "object.data.all(a, object.data.all(b, object.data.all(c, a != 'x')))",
-    "asking": (
+    "authorized": (
         "object.data.all(a, object.data.all(b, object.data.all(c, a != 'x')))"
         " && authorizer.path('/x').check('get').allowed()"
     ),

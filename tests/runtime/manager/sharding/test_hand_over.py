@@ -41,7 +41,7 @@ async def test_an_object_is_scored_once_while_the_members_are_the_same() -> None
 
 
 @pytest.mark.parametrize("change", [("a", "b"), ("a", "b", "c", "d"), ("a", "d"), ("a",)])
-async def test_objects_are_decided_anew_when_the_members_change(change: tuple[str, ...]) -> None:
+async def test_objects_are_decided_again_when_the_members_change(change: tuple[str, ...]) -> None:
     members = Members(CountedView("a", "b", "c"))
     before = members.owned()
     members.view = CountedView(*change)

@@ -201,5 +201,5 @@ def test_thousands_of_members_that_are_seen_at_once_are_taken_in_at_once(monkeyp
     assert made == [5_001]
     member.observe_all([(one, released()) for one in forged], 2.0)
     assert made == [5_001, 1]
-    assert joined(**forged).awaited == forged.keys()
+    assert joined("b", 0.0, **forged).awaited == forged.keys()
     assert made == [5_001, 1, 5_001]

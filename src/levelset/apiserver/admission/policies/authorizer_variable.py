@@ -57,12 +57,12 @@ def _on_loop(decide: "Callable[..., Decision]") -> "Callable[..., Decision]":
     async def answer(*question: Any) -> "Decision":
         return decide(*question)
 
-    def ask(*question: Any) -> "Decision":
+    def decide_on_loop(*question: Any) -> "Decision":
         if threading.get_ident() == thread:
             return decide(*question)
         return asyncio.run_coroutine_threadsafe(answer(*question), loop).result()
 
-    return ask
+    return decide_on_loop
 
 
 def request_user(request: Tree) -> User:
