@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -39,7 +39,7 @@ test-kube: .venv/dev.installed ## everything that must hold on a real kube-apise
 test-differential: .venv/dev.installed ## generated requests to our server and to kube-apiserver side by side, 2 min (builds it); DIFFERENTIAL="--sequences 500"
 	@scripts/test-differential $(DIFFERENTIAL)
 
-test-browser: .venv/dev.installed ## attacks on the dashboard in a real browser (needs Chromium)
+test-browser: .venv/dev.installed ## the dashboard in a real browser: its pages, and attacks on it (needs Chromium)
 	@$(PY) -m pytest -m browser tests/dashboard
 
 test-clients: .venv/dev.installed ## other clients (kubectl, Python, helm, operators in Go and Rust) against our server (installs and builds them)
@@ -102,6 +102,9 @@ record-builtin: .venv/dev.installed ## record kube-apiserver's answers to built-
 images: .venv/dev.installed ## record the pictures of the README again
 	@$(PY) scripts/record_terminal.py
 	@$(PY) scripts/record_dashboard.py
+
+dashboard: .venv/run.installed ## copy the libraries of the dashboard from its locked npm packages (needs npm)
+	@$(PY) scripts/vendor_dashboard.py
 
 docs-site: .venv-docs/installed ## build the documentation with the API reference into build/site/
 	@.venv-docs/bin/python scripts/docs_site.py

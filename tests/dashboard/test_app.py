@@ -26,7 +26,9 @@ async def test_the_url_with_the_token_returns_the_page_and_a_cookie() -> None:
         assert page.address("http://127.0.0.1:1") == f"http://127.0.0.1:1/?token={TOKEN}"
 
 
-@pytest.mark.parametrize("path", ["/", "/?token=wrong", "/api/status", "/api/kinds", "/feed", "/x"])
+@pytest.mark.parametrize(
+    "path", ["/", "/?token=wrong", "/assets/main.js", "/api/status", "/api/problems", "/feed", "/x"]
+)
 @virtual
 async def test_without_the_cookie_there_is_only_a_message(path: str) -> None:
     async with open_dashboard() as (page, _):
@@ -44,7 +46,9 @@ async def test_other_hosts_and_other_verbs_are_refused() -> None:
         assert (response.status, header(response, "Allow")) == (405, "GET")
 
 
-@pytest.mark.parametrize("path", ["/", "/api/status", "/api/object?kind=v1/Pod&name=x", "/feed", "/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/", "/assets/main.js", "/api/status", "/api/object?kind=v1/Pod&name=x", "/feed", "/nothing"]
+)
 @virtual
 async def test_every_response_has_security_headers(path: str) -> None:
     async with open_dashboard() as (page, _):
@@ -77,7 +81,7 @@ async def test_secret_values_are_hidden() -> None:
         await client.create(tree("v1", "Secret", "key", stringData={"password": "hunter2"}))
         bodies = [
             await read_all(await send(page, path))
-            for path in ("/api/object?kind=v1/Secret&name=key", "/api/objects?kind=v1/Secret")
+            for path in ("/api/object?kind=v1/Secret&name=key", "/api/table?kind=v1/Secret")
         ]
     assert b"password: (hidden, " in bodies[0]
     assert not any(hidden in body for body in bodies for hidden in (b"hunter2", b"aHVudGVyMg"))
@@ -88,12 +92,18 @@ async def test_secret_values_are_hidden() -> None:
     [
         ("/nothing", 404, "/api/kinds"),
         ("/api/nothing", 404, "/api/kinds"),
-        ("/api/objects", 400, "kind is missing or malformed"),
-        ("/api/objects?kind=v1/ConfigMap&limit=501", 400, "from 1 to 500"),
-        ("/api/objects?kind=v1/ConfigMap&limit=0", 400, "from 1 to 500"),
-        ("/api/objects?kind=v1/ConfigMap&limit=-1", 400, "from 1 to 500"),
-        ("/api/objects?kind=v1/ConfigMap&continue=nonsense", 400, "continue"),
-        ("/api/objects?kind=no.dev/v1/Such", 404, "no.dev"),
+        ("/assets/no.js", 404, "Not found"),
+        ("/assets/../app.py", 404, "Not found"),
+        ("/assets/..%2Fapp.py", 404, "Not found"),
+        ("/api/table", 400, "kind is missing or malformed"),
+        ("/api/table?kind=v1/ConfigMap&limit=201", 400, "from 1 to 200"),
+        ("/api/table?kind=v1/ConfigMap&limit=0", 400, "from 1 to 200"),
+        ("/api/table?kind=v1/ConfigMap&offset=-1", 400, "from 0 to"),
+        ("/api/table?kind=v1/ConfigMap&continue=nonsense", 400, "continue"),
+        ("/api/table?kind=v1/ConfigMap&labels=,,", 400, "labels: "),
+        ("/api/table?kind=no.dev/v1/Such", 404, "no.dev"),
+        ("/api/search?q=a==b==c", 400, "labels: "),
+        ("/api/diff?kind=v1/Pod&name=x&before=1&after=2", 404, "was not seen"),
         ("/api/object?kind=v1/Pod", 400, "name is missing"),
         ("/api/object?kind=v1/Pod&name=gone", 404, "there is no Pod default/gone"),
         ("/feed?kind=nonsense", 400, "kind is missing or malformed"),
@@ -122,6 +132,6 @@ async def test_before_the_manager_has_started_it_responds_503() -> None:
 async def test_queries_leave_no_watch_behind() -> None:
     async with open_dashboard() as (page, client):
         await client.create(tree("v1", "ConfigMap", "map", data={}))
-        for path in ("/api/status", "/api/kinds", "/api/events", "/api/objects?kind=v1/ConfigMap"):
+        for path in ("/api/status", "/api/kinds", "/api/events", "/api/table?kind=v1/ConfigMap"):
             await get(page, path)
         assert (page.feed.watched, page.feed.subscribers) == ((), 0)

@@ -8,6 +8,7 @@ import pytest
 
 from levelset import Context, Sharding
 from levelset.dashboard import DashboardSource, Queries
+from levelset.dashboard.resource_table import TableQuery
 from levelset.errors import NotFound, NotReady, UnknownKind
 from levelset.objects import GroupVersionKind, Unstructured
 from levelset.runtime.controller import Controller
@@ -17,7 +18,6 @@ from tests.client.fixtures import CONFIG_MAP, WEBSITE, Website, website
 from tests.dashboard.fixtures import open_client, tree
 
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
-FIRST: dict[str, Any] = {"namespace": None, "continue_": None, "limit": 500}
 
 
 def owned(kind: str, name: str, owner: Any) -> Unstructured:
@@ -49,20 +49,6 @@ async def test_a_kind_that_is_installed_later_is_in_the_next_query() -> None:
         definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
         await client.create(Unstructured({**definition, "metadata": {"name": "gadgets.later.dev"}}))
         assert len((await queries.kinds())["kinds"]) == before + 1
-
-
-@virtual
-async def test_objects_come_in_pages() -> None:
-    async with open_client() as client:
-        for number in range(5):
-            await client.create(tree("v1", "ConfigMap", f"map-{number}", data={}))
-        queries = Queries(DashboardSource.of_client(client))
-        one = await queries.objects(CONFIG_MAP, namespace=None, continue_=None, limit=3)
-        two = await queries.objects(CONFIG_MAP, namespace=None, continue_=one["continue"], limit=3)
-        none = await queries.objects(CONFIG_MAP, **{**FIRST, "namespace": "kube-system"})
-    assert [row["name"] for row in one["rows"] + two["rows"]] == [f"map-{number}" for number in range(5)]
-    assert (one["remaining"], two["continue"], none["rows"]) == (2, None, [])
-    assert "default" in one["namespaces"]
 
 
 @virtual
@@ -101,7 +87,7 @@ async def test_a_running_controller_shows_its_reconciles_and_reasons() -> None:
         await asyncio.sleep(0.1)
         await manager.wait_idle()
         status, good = queries.status(), await queries.object(WEBSITE, "good", "default")
-        rows = (await queries.objects(WEBSITE, **FIRST))["rows"]
+        rows = (await queries.table(TableQuery(gvk=WEBSITE)))["rows"]
         assert queries.pulse() != before
         first = (await queries.kinds())["kinds"][0]
     (controller,) = status["controllers"]
@@ -120,7 +106,7 @@ async def test_missing_objects_and_kinds_are_errors() -> None:
         with pytest.raises(NotFound, match="there is no Website default/blog"):
             await queries.object(WEBSITE, "blog", None)
         with pytest.raises(UnknownKind):
-            await queries.objects(GroupVersionKind("no.dev", "v1", "Such"), **FIRST)
+            await queries.table(TableQuery(gvk=GroupVersionKind("no.dev", "v1", "Such")))
         with pytest.raises(NotReady):
             await Queries(DashboardSource.of(Manager(client))).kinds()
 

@@ -63,7 +63,7 @@ def test_a_row_has_the_state_of_an_object(tree: Any, state: str, tone: str) -> N
 @pytest.mark.parametrize("tree", ODD)
 def test_any_tree_becomes_a_row_and_an_object(tree: Any) -> None:
     assert json.dumps(views.row_of(tree))
-    assert views.object_text(views.without_secrets(tree))["text"]
+    assert views.object_text(views.shown_tree(tree))["text"]
 
 
 @pytest.mark.parametrize("tree", [one for one in ODD if isinstance(one, dict)])
@@ -94,7 +94,7 @@ def test_the_values_of_a_secret_are_never_shown() -> None:
         "stringData": {"key": "hunter2"},
         "type": "Opaque",
     }
-    text = views.object_text(views.without_secrets(secret))["text"]
+    text = views.object_text(views.shown_tree(secret))["text"]
     assert "hunter2" not in text
     assert "aHVudGVyMg" not in text
     assert "key: (hidden, 12 characters)" in text
@@ -104,13 +104,13 @@ def test_the_values_of_a_secret_are_never_shown() -> None:
 
 @pytest.mark.parametrize("data", [None, 7, "hunter2", ["hunter2"]])
 def test_malformed_secret_data_is_not_shown_either(data: Any) -> None:
-    shown = views.without_secrets({"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": data})
+    shown = views.shown_tree({"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": data})
     assert "hunter2" not in json.dumps(shown)
 
 
 def test_other_kinds_show_their_data_without_managed_fields() -> None:
     tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"managedFields": []}, "data": {"a": "b"}}
-    assert views.without_secrets(tree) == {**tree, "metadata": {}}
+    assert views.shown_tree(tree) == {**tree, "metadata": {}}
 
 
 def test_a_long_object_is_json_and_a_very_long_one_is_truncated() -> None:

@@ -2,12 +2,18 @@
 
 | path | response |
 |---|---|
-| `/` | the page: one document with inline style and script |
+| `/`, `/assets/...` | the page, its style and its modules |
+| `/api/problems` | what is broken now |
 | `/api/status` | controllers and watches |
 | `/api/kinds` | the served kinds with the number of their objects |
-| `/api/objects?kind=[&namespace=][&continue=][&limit=]` | a page of the objects of a kind |
-| `/api/object?kind=&name=[&namespace=]` | one object with its Events, reconciles, owners and children |
+| `/api/table?kind=[&namespace=][&labels=][&q=][&sort=][&desc=][&offset=][&continue=]` | a page of a kind's table |
+| `/api/search?q=` | objects of all kinds, by words and labels |
+| `/api/object?kind=&name=[&namespace=][&whole=]` | one object with its Events, reconciles, owners and children |
+| `/api/diff?kind=&name=[&namespace=]&before=&after=` | how two versions of an object differ |
 | `/api/events` | the newest Events |
+| `/api/metrics` | the metrics of the last hour |
+| `/api/logs` | the objects whose log can be read |
+| `/log?kind=&name=[&namespace=][&container=][&tail=][&follow=][&download=]` | a log, as text |
 | `/feed?kind=...[&status=1]` | changes of these kinds, as server-sent events |
 
 `dashboard()` is a System to run with controllers; its URL is printed at the start:
@@ -21,59 +27,27 @@ run(websites, dashboard(), local=True)
 """
 
 import asyncio
-import base64
-import hashlib
 import json
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
-import msgspec
-
 from levelset.dashboard.access import SAFE, AccessPolicy
+from levelset.dashboard.activity import Activity
 from levelset.dashboard.event_feed import EventFeed
+from levelset.dashboard.log_streams import MOST_LINES, LogQuery, LogStreams
+from levelset.dashboard.page_assets import content_policy, read_assets
 from levelset.dashboard.queries import DashboardSource, Queries
-from levelset.dashboard.views import MOST_OBJECTS, read_kind
+from levelset.dashboard.resource_table import PAGE_ROWS, TableQuery
+from levelset.dashboard.views import read_kind
 from levelset.errors import ApiError, BadRequest, LevelsetError, Malformed, NotReady, UnknownKind
 from levelset.http import Limits, Request, Response, Server
+from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.manager import Manager, System
 
-__all__ = ["Dashboard", "Page", "dashboard", "read_page"]
-
-_HERE: Final = Path(__file__).parent
-
-
-class Page(msgspec.Struct, frozen=True):
-    """The bytes of the document, and its Content-Security-Policy."""
-
-    body: bytes
-    policy: str
-
-
-@cache
-def read_page() -> Page:
-    """The page, read and assembled once; it loads nothing else and is the same for every client."""
-    style, script, document = [(_HERE / f"page.{ending}").read_text("utf-8") for ending in ("css", "js", "html")]
-    policy = [
-        "default-src 'none'",
-        f"style-src {_hash(style)}",
-        f"script-src {_hash(script)}",
-        "connect-src 'self'",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-    ]
-    return Page(document.replace("{style}", style).replace("{script}", script).encode(), "; ".join(policy))
-
-
-def _hash(text: str) -> str:
-    """The hash source of an inline element in a Content-Security-Policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
+__all__ = ["Dashboard", "dashboard"]
 
 _TEXT: Final = (("Content-Type", "text/plain; charset=utf-8"), *SAFE)
 _JSON: Final = (("Content-Type", "application/json"), *SAFE)
@@ -90,20 +64,30 @@ class Dashboard:
 
     def __init__(self, source: DashboardSource | None = None, *, token: str | None = None) -> None:
         self.access = AccessPolicy(token)
-        self._source = source
+        self._source: DashboardSource | None = None
+        self._queries_of_source: Queries | None = None
+        self.activity: Activity | None = None
+        self.logs = LogStreams()
         self.feed = EventFeed(self._client, lambda: self._queries().pulse())
+        if source is not None:
+            self.show(source)
 
     def show(self, source: DashboardSource) -> None:
         """Sets the source of the data."""
         self._source = source
+        self.activity = Activity(source.controllers, source.clusters, source.requests)
+        self._queries_of_source = Queries(source, self.activity)
 
     def address(self, url: str) -> str:
         """The URL to open in a browser, with the token."""
         return f"{url}/?token={self.access.token}"
 
     async def close(self) -> None:
-        """Ends all feeds and their watches."""
+        """Ends all feeds, their watches and all logs, and follows the controllers no longer."""
         await self.feed.close()
+        await self.logs.close()
+        if self.activity is not None:
+            await self.activity.close()
 
     async def handle(self, request: Request) -> Response:
         """Handles one request; a rejected one gets only a message."""
@@ -119,10 +103,14 @@ class Dashboard:
         match request.segments:
             case ():
                 return await self._page(request)
+            case ("assets", *path):
+                return await self._asset("/".join(path))
             case ("feed",):
                 self._client()  # raises NotReady if there is no client yet
                 kinds = [read_kind(one) for one in request.parameters.get("kind", ())]
                 return Response(200, _EVENTS, self.feed.open(kinds, status=request.parameter("status") == "1"))
+            case ("log",):
+                return await self._log(request)
             case ("api", name) if name in _QUERY_HANDLERS:
                 found = await _QUERY_HANDLERS[name](self._queries(), request)
                 return Response(200, _JSON, json.dumps(found).encode())
@@ -131,16 +119,42 @@ class Dashboard:
                 return _text_response(404, f"Not found. There is /, /feed, {there}.")
 
     async def _page(self, request: Request) -> Response:
-        page = await asyncio.to_thread(read_page)  # the first time it reads files
-        headers = [("Content-Type", "text/html; charset=utf-8"), ("Content-Security-Policy", page.policy), *SAFE]
+        page = (await asyncio.to_thread(read_assets))["index.html"]  # the first time it reads files
+        policy = content_policy(request.headers.get("host") or "")
+        headers = [("Content-Type", page.content_type), ("Content-Security-Policy", policy), *SAFE]
         if self.access.has_token(request):
             # No redirect: after a link from another site the browser would not send the SameSite cookie. The page
             # removes the token from the address bar itself.
             headers.append(("Set-Cookie", self.access.cookie))
         return Response(200, tuple(headers), page.body)
 
+    async def _asset(self, name: str) -> Response:
+        asset = (await asyncio.to_thread(read_assets)).get(name)
+        if asset is None:
+            return _text_response(404, "Not found.")
+        return Response(200, (("Content-Type", asset.content_type), *SAFE), asset.body)
+
+    async def _log(self, request: Request) -> Response:
+        """A log as text, never as anything a browser would show as a document of its own."""
+        gvk, name, namespace = _object_of(request)
+        is_download = request.parameter("download") == "1"
+        query = LogQuery(
+            gvk=gvk,
+            name=name,
+            namespace=namespace,
+            container=request.parameter("container"),
+            tail=None if is_download else _number(request, "tail", PAST_LINES, range(MOST_LINES + 1)),
+            is_followed=request.parameter("follow") == "1" and not is_download,
+        )
+        body = await self.logs.open(self._client(), query)
+        file = re.sub(r"[^A-Za-z0-9._-]", "_", f"{name}.log")
+        more = (("Content-Disposition", f'attachment; filename="{file}"'),) if is_download else ()
+        return Response(200, (*_TEXT, *more), body)
+
     def _queries(self) -> Queries:
-        return Queries(self._shown())
+        self._shown()
+        assert self._queries_of_source is not None, "set with the source"
+        return self._queries_of_source
 
     def _client(self) -> Any:
         return self._shown().client()
@@ -163,31 +177,73 @@ async def _events(queries: Queries, _: Request) -> Any:
     return await queries.events()
 
 
-async def _objects(queries: Queries, request: Request) -> Any:
-    limit = request.parameter("limit") or str(MOST_OBJECTS)
-    if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= MOST_OBJECTS):
-        raise BadRequest(f"limit={limit}: expected a number from 1 to {MOST_OBJECTS}")
-    return await queries.objects(
-        read_kind(request.parameter("kind")),
-        namespace=request.parameter("namespace") or None,
-        continue_=request.parameter("continue") or None,
-        limit=int(limit),
+async def _problems(queries: Queries, _: Request) -> Any:
+    return await queries.problems()
+
+
+async def _metrics(queries: Queries, _: Request) -> Any:
+    return queries.metrics()
+
+
+async def _logs(queries: Queries, _: Request) -> Any:
+    return await queries.logs()
+
+
+async def _search(queries: Queries, request: Request) -> Any:
+    return await queries.search((request.parameter("q") or "")[:_LONGEST_TEXT])
+
+
+async def _table(queries: Queries, request: Request) -> Any:
+    find = request.parameter
+    query = TableQuery(
+        gvk=read_kind(find("kind")),
+        namespace=find("namespace") or None,
+        labels=find("labels") or "",
+        text=(find("q") or "")[:_LONGEST_TEXT],
+        sort=find("sort") or "",
+        is_descending=bool(find("desc")),
+        offset=_number(request, "offset", 0, range(1_000_000)),
+        continue_=find("continue") or None,
+        limit=_number(request, "limit", PAGE_ROWS, range(1, PAGE_ROWS + 1)),
     )
+    return await queries.table(query)
+
+
+def _number(request: Request, name: str, default: int, allowed: range) -> int:
+    text = request.parameter(name) or str(default)
+    if not (text.isascii() and text.isdecimal() and int(text[:9]) in allowed):
+        raise BadRequest(f"{name}={text}: expected a number from {allowed.start} to {allowed.stop - 1}")
+    return int(text)
 
 
 async def _object(queries: Queries, request: Request) -> Any:
+    is_whole = request.parameter("whole") == "1"
+    return await queries.object(*_object_of(request), is_whole=is_whole)
+
+
+async def _diff(queries: Queries, request: Request) -> Any:
+    before, after = (request.parameter(name) or "" for name in ("before", "after"))
+    return await queries.diff(*_object_of(request), (before, after))
+
+
+def _object_of(request: Request) -> tuple[GroupVersionKind, str, str | None]:
     name = request.parameter("name")
     if not name:
         raise BadRequest("name is missing: ?kind=v1/Pod&name=NAME, and &namespace=NAMESPACE for namespaced kinds")
-    return await queries.object(read_kind(request.parameter("kind")), name, request.parameter("namespace") or None)
+    return read_kind(request.parameter("kind")), name, request.parameter("namespace") or None
 
 
 _QUERY_HANDLERS: Final[dict[str, QueryHandler]] = {
+    "diff": _diff,
     "events": _events,
     "kinds": _kinds,
+    "logs": _logs,
+    "metrics": _metrics,
     "object": _object,
-    "objects": _objects,
+    "problems": _problems,
+    "search": _search,
     "status": _status,
+    "table": _table,
 }
 
 
@@ -212,6 +268,9 @@ def _text_response(status: int, sentence: str) -> Response:
 
 _LIMITS: Final = Limits(connections=100, body_bytes=0)
 _SHUTDOWN: Final = 1.0
+_LONGEST_TEXT: Final = 200
+PAST_LINES: Final = 1000
+"""The lines of the past that come with a log unless more are wanted."""
 
 
 def dashboard(port: int = 0) -> System:
@@ -228,6 +287,8 @@ async def _serve(port: int) -> AsyncGenerator[System, None]:
 
     def show(manager: Manager) -> None:
         page.show(DashboardSource.of(manager))
+        if page.activity is not None:
+            manager.on_start(page.activity.start)
         manager.on_stop(page.close)  # before the client of its watches is closed
 
     async with Server(page.handle, port=port, limits=_LIMITS) as server:

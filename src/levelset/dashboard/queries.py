@@ -2,24 +2,35 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, Self
 
 import msgspec
 from msgspec.structs import asdict
 
+from levelset.aio import timing
 from levelset.client import Client, OnlyMetadata
 from levelset.client.internals import list_page
 from levelset.client.object_types import view_of
 from levelset.client.rest_mapper import ApiResource, RestMapper
-from levelset.dashboard import views
+from levelset.dashboard import problems, views
+from levelset.dashboard.activity import Activity
+from levelset.dashboard.log_streams import log_choices
+from levelset.dashboard.object_health import Scan, scan
+from levelset.dashboard.object_versions import unified_diff
 from levelset.dashboard.owner_graph import Member, children_of, owners_of
+from levelset.dashboard.reconcile_timeline import timeline_of
+from levelset.dashboard.resource_table import TableQuery, TableReader, read_search, search
 from levelset.errors import ApiError, LevelsetError, NotFound
 from levelset.objects.cached_object import CachedObject, Head
 from levelset.objects.ref import GroupVersionKind
+from levelset.runtime.cache import Cluster
+from levelset.runtime.cache.cluster import cluster_sources
 from levelset.runtime.cache.informer import Stats
+from levelset.runtime.controller.context_dependencies import wall_clock
+from levelset.runtime.controller.hot_loops import HotLoop
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager import Manager, MemberReport
-from levelset.runtime.manager.admin import reconciles_of
 
 __all__ = ["DashboardSource", "Queries"]
 
@@ -29,7 +40,14 @@ _CONCURRENT_LISTS: Final = 8
 _MOST_KINDS: Final = 500
 _MOST_EVENTS: Final = 100
 _PAGES_OF_EVENTS: Final = 8
-_MAX_RECONCILES: Final = 50
+_SCAN_SECONDS: Final = 2.0
+"""A scan of the objects is shared by all requests within this time."""
+_MOST_SCANNED: Final = 2_000
+"""The objects of a kind without an informer that a scan lists."""
+_SCANNED_ELSEWHERE: Final = frozenset(
+    {"Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "PersistentVolumeClaim", "Node"}
+)
+"""The built-in kinds that a scan lists on a server that is not in this process."""
 
 
 class DashboardSource(msgspec.Struct, frozen=True):
@@ -43,6 +61,12 @@ class DashboardSource(msgspec.Struct, frozen=True):
     """The members that share the objects; empty without shards."""
     moves: Callable[[], Mapping[str, tuple[int, int, int]]] = dict
     """For each controller how many objects this member owns, has gained and lost."""
+    clusters: Callable[[], Sequence[Cluster]] = tuple
+    """The clusters with the informers of the controllers."""
+    hot_loops: Callable[[], Sequence[tuple[datetime, str, HotLoop]]] = tuple
+    """The latest hot loops: when each was found, and in which controller."""
+    requests: Callable[[], Mapping[Any, int]] = dict
+    """The API requests so far, by status first."""
 
     @classmethod
     def of(cls, manager: Manager) -> Self:
@@ -54,6 +78,9 @@ class DashboardSource(msgspec.Struct, frozen=True):
             declared=lambda: [one.gvk for one in manager.cluster.declared],
             members=lambda: () if manager.shard_member is None else manager.shard_member.members(),
             moves=manager.shard_counts,
+            clusters=lambda: [manager.cluster],
+            hot_loops=lambda: tuple(manager.hot_loops),
+            requests=lambda: manager.metrics.requests,
         )
 
     @classmethod
@@ -65,8 +92,78 @@ class DashboardSource(msgspec.Struct, frozen=True):
 class Queries:
     """Runs the queries of the page; returns JSON trees and raises the errors of the client."""
 
-    def __init__(self, source: DashboardSource) -> None:
+    def __init__(self, source: DashboardSource, activity: Activity | None = None) -> None:
         self._source = source
+        self._activity = activity
+        self._scans: tuple[float, asyncio.Future[Scan]] | None = None
+
+    async def problems(self) -> dict[str, Any]:
+        """What is broken now, the worst first, and how many objects were looked at."""
+        now, wall = timing.now(), wall_clock()
+        source, controllers = self._source, self._source.controllers().values()
+        found = await self._scan(now, wall)
+        events = (await self.events())["events"]
+        growing = {} if self._activity is None else self._activity.metrics.growing()
+        all_ = [
+            *problems.shards_without_owner(source.members(), source.moves()),
+            *problems.lagging_watches(source.watches()),
+            *(
+                each
+                for one in controllers
+                for each in problems.failing_reconciles(one.name, one.history, one.stats().failing, now, wall)
+            ),
+            *(each for one in controllers for each in problems.slow_reconciles(one.name, one.ages())),
+            *problems.hot_loops(source.hot_loops(), wall),
+            *problems.ill_objects(found),
+            *problems.growing_queues(growing),
+            *problems.warning_events(events, wall),
+        ]
+        return {**problems.one_list(all_), "objects": found.objects, "illObjects": found.total_ill}
+
+    async def table(self, query: TableQuery) -> dict[str, Any]:
+        """A page of the objects of a kind, with the columns of the server."""
+        client = self._source.client()
+        served = await client.resource(query.gvk)
+        found = await TableReader(client).read(query)
+        results = self._results(query.gvk)
+        for row in found["rows"]:
+            row["lastResult"] = results.get((row["name"], row["namespace"]))
+        return {
+            "kind": views.kind_text(query.gvk),
+            "namespaced": served.namespaced,
+            "namespaces": await self._namespaces() if served.namespaced else [],
+            **found,
+        }
+
+    async def search(self, text: str) -> dict[str, Any]:
+        """The objects of all kinds that match a text; none for an empty one."""
+        wanted = read_search(text)
+        if not (wanted.labels or wanted.words):
+            return {"objects": [], "isPartial": False}
+        kinds = [one for one in await self._served() if one.gvk.kind != "Event"]
+        return await search(self._source.client(), kinds, wanted)
+
+    async def logs(self) -> dict[str, Any]:
+        """The objects whose log can be read."""
+        return await log_choices(self._source.client(), await self._served())
+
+    def metrics(self) -> dict[str, Any]:
+        """The series of the last hour; empty without a manager."""
+        activity = self._activity
+        return {"times": [], "controllers": {}} if activity is None else activity.metrics.series()
+
+    async def diff(self, gvk: GroupVersionKind, name: str, namespace: str | None, both: tuple[str, str]) -> Any:
+        """How two versions of an object differ; NotFound if one of them was not seen."""
+        served = await self._source.client().resource(gvk)
+        place = (gvk, namespace if served.namespaced else None, name)
+        seen = [None if self._activity is None else self._activity.versions.find(place, one) for one in both]
+        missing = [version for version, found in zip(both, seen, strict=True) if found is None]
+        before, after = seen
+        if before is None or after is None:
+            raise NotFound(
+                f"resourceVersion {' and '.join(missing)} of {gvk.kind} {name} was not seen, or is forgotten"
+            )
+        return {"lines": await asyncio.to_thread(unified_diff, before, after)}
 
     async def kinds(self) -> dict[str, Any]:
         """The served kinds with the number of their objects."""
@@ -76,37 +173,18 @@ class Queries:
         counts = dict(zip([one.gvk for one in served], counted, strict=True))
         return {"kinds": views.kinds_view(served, counts, self._controlled_kinds())}
 
-    async def objects(
-        self, gvk: GroupVersionKind, *, namespace: str | None, continue_: str | None, limit: int
+    async def object(
+        self, gvk: GroupVersionKind, name: str, namespace: str | None, *, is_whole: bool = False
     ) -> dict[str, Any]:
-        """A page of the objects of a kind, one row each."""
-        client = self._source.client()
-        served = await client.resource(gvk)
-        page = await list_page(
-            client,
-            gvk,
-            namespace=namespace,
-            limit=min(limit, views.MOST_OBJECTS),
-            continue_=continue_,
-            managed_fields=False,
-        )
-        results = self._results(gvk)
-        return {
-            "kind": views.kind_text(gvk),
-            "namespaced": served.namespaced,
-            "namespaces": await self._namespaces() if served.namespaced else [],
-            "rows": [self._row(one, results) for one in page.items],
-            "continue": page.continue_,
-            "remaining": page.remaining,
-        }
+        """One object with its Events, reconciles, owners, children and versions; NotFound if it does not exist.
 
-    async def object(self, gvk: GroupVersionKind, name: str, namespace: str | None) -> dict[str, Any]:
-        """One object with its Events, reconciles, owners and children; NotFound if it does not exist."""
+        Whole, its text has managedFields and the last applied configuration, too.
+        """
         client = self._source.client()
         served = await client.resource(gvk)
         scope = (namespace or client.namespace) if served.namespaced else None
         fields = {"metadata.name": name}
-        page = await list_page(client, gvk, namespace=scope, fields=fields, limit=1, managed_fields=False)
+        page = await list_page(client, gvk, namespace=scope, fields=fields, limit=1, managed_fields=is_whole)
         if not page.items:
             raise NotFound(f"there is no {gvk.kind} {f'{scope}/' if scope else ''}{name}")
         (cached, *_) = page.items
@@ -114,9 +192,12 @@ class Queries:
         return {
             "kind": views.kind_text(gvk),
             **views.row_of(tree),
-            "source": views.object_text(views.without_secrets(tree)),
+            "hasLog": "log" in served.subresources,
+            "containers": views.container_names(tree),
+            "source": views.object_text(views.shown_tree(tree, is_whole=is_whole)),
             "events": await self._events_of(gvk, cached),
             "reconciles": self._reconciles(gvk, cached),
+            "versions": self._versions(gvk, cached, is_seen=not is_whole),
             **await self._family(gvk, cached),
         }
 
@@ -191,9 +272,6 @@ class Queries:
         )
         return views.newest_events([one.tree() for one in page.items], _MOST_EVENTS)
 
-    def _row(self, cached: CachedObject, results: Mapping[tuple[str, str | None], str]) -> dict[str, Any]:
-        return {**views.row_of(cached.tree()), "lastResult": results.get((cached.name, cached.namespace))}
-
     def _results(self, gvk: GroupVersionKind) -> dict[tuple[str, str | None], str]:
         """The result of the last reconcile of each object in the history."""
         outcomes = [outcome for one in self._controllers_of(gvk).values() for outcome in one.history]
@@ -205,11 +283,54 @@ class Queries:
         return {name: one for name, one in all_.items() if _gvk_of(one)[::2] == gvk[::2]}
 
     def _reconciles(self, gvk: GroupVersionKind, head: Head) -> list[dict[str, Any]]:
-        """The last reconciles of an object, newest first."""
-        mine = self._controllers_of(gvk)
-        return (
-            list(reconciles_of(mine, gvk.kind, head.name, head.namespace))[: -_MAX_RECONCILES - 1 : -1] if mine else []
-        )
+        """The timeline of an object."""
+        return timeline_of(self._controllers_of(gvk).values(), head.name, head.namespace, self._activity)
+
+    def _versions(self, gvk: GroupVersionKind, cached: CachedObject, *, is_seen: bool) -> list[dict[str, Any]]:
+        """The versions of an object that were seen, newest first."""
+        if self._activity is None:
+            return []
+        if is_seen:
+            self._activity.see(gvk, cached)
+        seen = self._activity.versions.of((gvk, cached.namespace, cached.name))
+        return [{"version": one.resource_version, "at": one.at} for one in reversed(seen)]
+
+    async def _scan(self, now: float, wall: datetime) -> Scan:
+        """The ill objects; one scan for all requests that come within a short time."""
+        if self._scans is None or now - self._scans[0] > _SCAN_SECONDS:
+            self._scans = (now, asyncio.ensure_future(self._new_scan(wall)))
+        return await asyncio.shield(self._scans[1])
+
+    async def _new_scan(self, wall: datetime) -> Scan:
+        """Scans the caches of the informers, and lists what has none: all kinds of a server in this process."""
+        kinds: dict[GroupVersionKind, list[CachedObject]] = {}
+        for cluster in self._source.clusters():
+            for source in cluster_sources(cluster):
+                scope = source.scope
+                if not scope.is_metadata and scope.gvk.kind != "Event":
+                    kinds.setdefault(scope.gvk, []).extend(source.informer.table.cached.values())
+        cached = {(one.group, one.kind) for one in kinds}
+        for served in await self._served():
+            gvk = served.gvk
+            if (gvk.group, gvk.kind) not in cached and self._is_scanned(gvk):
+                kinds[gvk] = await self._list_some(gvk)
+        return await scan(kinds, wall)
+
+    def _is_scanned(self, gvk: GroupVersionKind) -> bool:
+        """Whether a kind without an informer is listed: on a remote server only where it is worth the request."""
+        if gvk.kind in {"Event", "Secret", "ConfigMap", "Lease"}:
+            return False  # they have no status
+        if self._source.client().in_process_server is not None:
+            return True
+        is_custom = "." in gvk.group and not gvk.group.endswith(".k8s.io")
+        return not self._source.controllers() and (is_custom or gvk.kind in _SCANNED_ELSEWHERE)
+
+    async def _list_some(self, gvk: GroupVersionKind) -> list[CachedObject]:
+        try:
+            page = await list_page(self._source.client(), gvk, limit=_MOST_SCANNED, managed_fields=False)
+        except LevelsetError:
+            return []  # forbidden, or deleted meanwhile: the other kinds are still scanned
+        return page.items
 
     async def _family(self, gvk: GroupVersionKind, head: Head) -> dict[str, Any]:
         members = [(gvk, head), *await self._members(head.namespace)]

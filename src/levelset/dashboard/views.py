@@ -16,15 +16,20 @@ from levelset.runtime.controller.running_controller import RunningStats
 
 __all__ = [
     "MOST_OBJECTS",
+    "container_names",
     "controller_view",
     "event_view",
     "kind_text",
     "kinds_view",
+    "map_in",
+    "maps_in",
     "newest_events",
     "object_text",
     "read_kind",
     "row_of",
-    "without_secrets",
+    "shown_tree",
+    "state_of",
+    "text_of",
 ]
 
 MOST_OBJECTS: Final = 500
@@ -80,33 +85,47 @@ def kinds_view(
 
 def row_of(tree: Any) -> dict[str, Any]:
     """One row: name, state, conditions, age and owner of an object."""
-    meta = _map(tree, "metadata")
-    state, tone = _state(tree)
+    meta = map_in(tree, "metadata")
+    state, tone = state_of(tree)
     return {
-        "name": _text(meta.get("name")),
-        "namespace": _text(meta.get("namespace")) or None,
-        "created": _text(meta.get("creationTimestamp")) or None,
+        "name": text_of(meta.get("name")),
+        "namespace": text_of(meta.get("namespace")) or None,
+        "created": text_of(meta.get("creationTimestamp")) or None,
         "state": state,
         "tone": tone,
-        "conditions": [_condition(one) for one in _maps(_map(tree, "status"), "conditions")[:_MOST_CONDITIONS]],
+        "conditions": [_condition(one) for one in maps_in(map_in(tree, "status"), "conditions")[:_MOST_CONDITIONS]],
         "owner": _owner(meta),
     }
 
 
-def without_secrets(tree: Any) -> Any:
-    """The tree to show: without managedFields, and with masked data for a Secret."""
+def shown_tree(tree: Any, *, is_whole: bool = False) -> Any:
+    """The tree to show: with masked data for a Secret, and unless it is whole without what only machines read.
+
+    That is managedFields, and the annotation in which kubectl stores what was applied last.
+    """
     if not is_map(tree):
         return tree
-    meta = {name: value for name, value in _map(tree, "metadata").items() if name != "managedFields"}
+    hidden = () if is_whole else ("managedFields",)
+    meta = {name: value for name, value in map_in(tree, "metadata").items() if name not in hidden}
     shown = {**tree, "metadata": meta}
-    if tree.get("kind") == "Secret" and tree.get("apiVersion") == "v1":
+    is_secret = tree.get("kind") == "Secret" and tree.get("apiVersion") == "v1"
+    annotations = map_in(meta, "annotations")
+    if _LAST_APPLIED in annotations and (is_secret or not is_whole):
+        rest = {name: value for name, value in annotations.items() if name != _LAST_APPLIED}
+        meta["annotations"] = {**rest, _LAST_APPLIED: "(hidden)"} if is_whole else rest
+    if is_secret:
         for name in ("data", "stringData"):
             if name in tree:
-                shown[name] = {key: _masked(value) for key, value in _map(tree, name).items()}
-        annotations = _map(meta, "annotations")
-        if _LAST_APPLIED in annotations:
-            meta["annotations"] = {**annotations, _LAST_APPLIED: "(hidden)"}
+                shown[name] = {key: _masked(value) for key, value in map_in(tree, name).items()}
     return shown
+
+
+def container_names(tree: Any) -> list[str]:
+    """The containers of a Pod, init containers first; empty for all other kinds."""
+    spec = map_in(tree, "spec")
+    found = [*maps_in(spec, "initContainers"), *maps_in(spec, "containers")]
+    names = [text_of(one.get("name")) for one in found] if tree.get("kind") == "Pod" else []
+    return [one for one in names if one]
 
 
 def object_text(tree: Any) -> dict[str, Any]:
@@ -121,18 +140,22 @@ def object_text(tree: Any) -> dict[str, Any]:
 
 def event_view(tree: Any) -> dict[str, Any]:
     """One Event: reason, message, object, count and last time."""
-    about = _map(tree, "involvedObject")
-    series = _map(tree, "series")
+    about = map_in(tree, "involvedObject")
+    series = map_in(tree, "series")
     count = tree.get("count") or series.get("count") or 1
-    kind = f"{_text(about.get('apiVersion'))}/{_text(about.get('kind'))}"
+    kind = f"{text_of(about.get('apiVersion'))}/{text_of(about.get('kind'))}"
     return {
-        "type": _text(tree.get("type")) or "Normal",
-        "reason": _text(tree.get("reason")),
-        "message": _text(tree.get("message")),
+        "type": text_of(tree.get("type")) or "Normal",
+        "reason": text_of(tree.get("reason")),
+        "message": text_of(tree.get("message")),
         "count": count if isinstance(count, int) else 1,
         "at": _at(tree),
-        "from": _text(tree.get("reportingComponent")) or _text(_map(tree, "source").get("component")),
-        "about": {"kind": kind, "name": _text(about.get("name")), "namespace": _text(about.get("namespace")) or None},
+        "from": text_of(tree.get("reportingComponent")) or text_of(map_in(tree, "source").get("component")),
+        "about": {
+            "kind": kind,
+            "name": text_of(about.get("name")),
+            "namespace": text_of(about.get("namespace")) or None,
+        },
     }
 
 
@@ -163,19 +186,19 @@ def controller_view(
     }
 
 
-def _state(tree: Any) -> tuple[str, str]:
+def state_of(tree: Any) -> tuple[str, str]:
     """The state of an object in a word or two, and its tone: good, bad, busy or none."""
-    if _map(tree, "metadata").get("deletionTimestamp"):
+    if map_in(tree, "metadata").get("deletionTimestamp"):
         return "being deleted", "busy"
-    status = _map(tree, "status")
+    status = map_in(tree, "status")
     if reason := _waiting_reason(status):
         return reason, "busy" if reason in _STARTING_REASONS else "bad"
     for name in ("phase", "state"):
-        if word := _text(status.get(name)):
-            return _phase(word, _maps(status, "conditions"))
-    if counted := _replicas(_map(tree, "spec"), status):
+        if word := text_of(status.get(name)):
+            return _phase(word, maps_in(status, "conditions"))
+    if counted := _replicas(map_in(tree, "spec"), status):
         return counted
-    conditions = {_text(one.get("type")): one for one in _maps(status, "conditions")}
+    conditions = {text_of(one.get("type")): one for one in maps_in(status, "conditions")}
     if "Failed" in conditions and conditions["Failed"].get("status") == "True":
         return "Failed", "bad"
     for name in (*_SUMMARY_CONDITIONS, *conditions):
@@ -192,8 +215,8 @@ def _phase(word: str, conditions: list[dict[str, Any]]) -> tuple[str, str]:
 
 def _waiting_reason(status: Mapping[str, Any]) -> str:
     """The waiting reason of a container, which says more than the phase of the Pod."""
-    containers = [*_maps(status, "initContainerStatuses"), *_maps(status, "containerStatuses")]
-    reasons = [_text(_map(_map(one, "state"), "waiting").get("reason")) for one in containers]
+    containers = [*maps_in(status, "initContainerStatuses"), *maps_in(status, "containerStatuses")]
+    reasons = [text_of(map_in(map_in(one, "state"), "waiting").get("reason")) for one in containers]
     return next((one for one in reasons if one and one != "PodInitializing"), "")
 
 
@@ -208,7 +231,7 @@ def _condition_state(name: str, condition: Mapping[str, Any]) -> tuple[str, str]
     """The state of a condition: `Ready`, or `not Ready: NoImage`."""
     if condition.get("status") == "True":
         return name, "good" if name in _SUMMARY_CONDITIONS else "none"
-    reason = _text(condition.get("reason"))
+    reason = text_of(condition.get("reason"))
     tone = "bad" if condition.get("status") == "False" and name in _SUMMARY_CONDITIONS else "busy"
     return f"not {name}{f': {reason}' if reason else ''}", tone
 
@@ -218,19 +241,19 @@ def _tone(word: str) -> str:
 
 
 def _condition(tree: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _text(tree.get(name)) for name in ("type", "status", "reason", "message", "lastTransitionTime")}
+    return {name: text_of(tree.get(name)) for name in ("type", "status", "reason", "message", "lastTransitionTime")}
 
 
 def _owner(meta: Mapping[str, Any]) -> dict[str, Any] | None:
     """The controller owner, or else the first owner."""
-    owners = _maps(meta, "ownerReferences")
+    owners = maps_in(meta, "ownerReferences")
     if not owners:
         return None
     owner = next((one for one in owners if one.get("controller") is True), owners[0])
     return {
-        "kind": f"{_text(owner.get('apiVersion'))}/{_text(owner.get('kind'))}",
-        "name": _text(owner.get("name")),
-        "namespace": _text(meta.get("namespace")) or None,
+        "kind": f"{text_of(owner.get('apiVersion'))}/{text_of(owner.get('kind'))}",
+        "name": text_of(owner.get("name")),
+        "namespace": text_of(meta.get("namespace")) or None,
     }
 
 
@@ -240,28 +263,31 @@ def _masked(value: Any) -> str:
 
 
 def _at(tree: Any) -> str:
-    times = [_map(tree, "series").get("lastObservedTime"), tree.get("lastTimestamp"), tree.get("eventTime")]
-    times += [tree.get("firstTimestamp"), _map(tree, "metadata").get("creationTimestamp")]
+    times = [map_in(tree, "series").get("lastObservedTime"), tree.get("lastTimestamp"), tree.get("eventTime")]
+    times += [tree.get("firstTimestamp"), map_in(tree, "metadata").get("creationTimestamp")]
     return next((one for one in times if isinstance(one, str) and one), "")
 
 
 def _error(outcome: Outcome[Any]) -> dict[str, Any]:
-    return {**_ref(outcome.ref), "message": _text(f"{type(outcome.error).__name__}: {outcome.error}")}
+    return {**_ref(outcome.ref), "message": text_of(f"{type(outcome.error).__name__}: {outcome.error}")}
 
 
 def _ref(ref: Ref[Any]) -> dict[str, Any]:
     return {"kind": kind_text(ref.gvk), "name": ref.name, "namespace": ref.namespace}
 
 
-def _map(tree: Any, name: str) -> dict[str, Any]:
+def map_in(tree: Any, name: str) -> dict[str, Any]:
+    """A member of a tree that is a map; empty if there is none."""
     found = tree.get(name) if is_map(tree) else None
     return found if is_map(found) else {}
 
 
-def _maps(tree: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def maps_in(tree: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The maps in a list; empty if there is none."""
     found = tree.get(name)
     return [one for one in found if is_map(one)] if is_list(found) else []
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A text of an object, truncated; empty if it is not a text."""
     return value[:_MOST_TEXT] if isinstance(value, str) else ""

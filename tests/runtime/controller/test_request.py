@@ -73,7 +73,7 @@ def test_actions_and_outcomes_are_readable() -> None:
 
 
 def record(name: str, result: Result = "done", error: Exception | None = None) -> Record:
-    return f"default/{name}", result, await_change(), error, 0.1, (CHANGED,), 0, 0.2
+    return f"default/{name}", result, await_change(), error, 0.1, (CHANGED,), 0, 0.2, 7.0
 
 
 def history_of(*records: Record, most: int = 3, count: CountReconciles | None = None) -> ReconcileHistory[object]:

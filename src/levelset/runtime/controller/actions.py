@@ -81,7 +81,8 @@ class Outcome(msgspec.Struct, Generic[K_co], frozen=True):
     `result` is one of `done`, `requeued` (it returned `requeue(...)`), `retry` (it raised Retry), `failed`,
     `timed_out`, `conflict` (another writer was first: not a failure), `gave_up` (it raised GiveUp), and `gone` (the
     object does not exist). `action` is when the object is reconciled again, and `error` what was raised. `seconds` is
-    how long the reconcile took, `waited` how long the request had been due before a worker took it.
+    how long the reconcile took, `waited` how long the request had been due before a worker took it. `at` is when it
+    ended, on the loop's clock.
     """
 
     # No gc=False here: an error holds the frames it was raised through, and these may hold the outcome.
@@ -94,6 +95,7 @@ class Outcome(msgspec.Struct, Generic[K_co], frozen=True):
     reasons: tuple[Reason, ...]
     attempt: int = 0
     waited: float = 0.0
+    at: float = 0.0
 
     @property
     def is_error(self) -> bool:

@@ -18,7 +18,7 @@ __all__ = ["CountReconciles", "ReconcileHistory", "Record"]
 
 K = TypeVar("K")
 
-Record = tuple[str, Result, Action, Exception | None, float, tuple[Reason, ...], int, float]
+Record = tuple[str, Result, Action, Exception | None, float, tuple[Reason, ...], int, float, float]
 """One reconcile: the key of its object, then the fields of its `Outcome`."""
 CountReconciles = Callable[[Sequence[Record]], object]
 """Counts a batch of reconciles."""

@@ -135,7 +135,7 @@ class WorkerPool(Generic[K]):
                     if action is not None or error is not None or request is not due:
                         result, action, error, attempt = self._settle(due, request, action, error, slot)
                     waited = began - since if began > since else 0.0
-                    record = key, result, action or _AWAIT, error, now - began, due.reasons, attempt, waited
+                    record = key, result, action or _AWAIT, error, now - began, due.reasons, attempt, waited, now
                     pending.append(record)
                     if tracer is not None:
                         tracer.finished(self.name, record)
@@ -156,6 +156,11 @@ class WorkerPool(Generic[K]):
         """The seconds that each running reconcile has taken so far."""
         now = self._clock()
         return [now - slot.began for slot in self._slots if slot.began is not None]
+
+    def current_key(self) -> str | None:
+        """The key of the object that the calling task reconciles; None if it is none of the workers."""
+        task = asyncio.current_task()
+        return next((slot.key for slot in self._slots if slot.is_of(task) and slot.began is not None), None)
 
     def cancel(self, keys: Collection[str], reason: str) -> None:
         """Cancels the running reconciles of these objects; their workers continue with others."""
@@ -247,7 +252,7 @@ class WorkerPool(Generic[K]):
         message = "%s: the controller crashed while it reconciled %s, %s: %s"
         _log.error(message, self.name, self._name_of(due.key), action, crash, extra=extra, exc_info=crash)
         self._scheduler.add(due.key, after=action.after or 0.0, priority=due.priority, reason=RETRIED)
-        record: Record = due.key, "failed", action, crash, 0.0, due.reasons, 0, 0.0
+        record: Record = due.key, "failed", action, crash, 0.0, due.reasons, 0, 0.0, now
         self.history.pending.append(record)
         if self.tracer is not None:
             self.tracer.finished(self.name, record)
@@ -297,6 +302,10 @@ class Slot:
         """The context of the running reconcile; None before it is made, and if the object does not exist."""
         self.deadline: float | None = None
         self.has_expired = False
+
+    def is_of(self, task: "asyncio.Task[Any] | None") -> bool:
+        """Whether it belongs to this task."""
+        return self._task is task
 
     def expire(self, reason: str | None = None) -> None:
         """Cancels the reconcile; the worker continues after it has called `settle` or `explain`.

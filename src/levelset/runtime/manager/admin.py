@@ -17,12 +17,14 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import asdict
 
+from levelset.aio import timing
 from levelset.client.object_types import View, view_of
 from levelset.errors import ApiError, BadName, BadRequest, ConfigError, NotFound
 from levelset.http import Limits, Request, Response, Server
@@ -36,7 +38,15 @@ from levelset.runtime.recording import RecordingLimits
 if TYPE_CHECKING:
     from levelset.runtime.manager.sharding.member import MemberReport
 
-__all__ = ["AdminServer", "ManagerView", "reconciles_of", "report_controllers", "report_watches", "trigger_reconcile"]
+__all__ = [
+    "AdminServer",
+    "ManagerView",
+    "reconciles_of",
+    "report_controllers",
+    "report_watches",
+    "trigger_reconcile",
+    "wall_time",
+]
 
 _MAX_ERRORS: Final = 5
 _JSON: Final = (("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff"))
@@ -254,6 +264,12 @@ def _errors(history: Sequence[Outcome[Any]]) -> Sequence[dict[str, Any]]:
     return [_reconcile_tree(one) for one in reversed(history) if one.is_error][:_MAX_ERRORS]
 
 
+def wall_time(at: float) -> str:
+    """The time of day, in UTC, of a moment on the loop's clock; to the millisecond."""
+    moment = datetime.now(UTC) - timedelta(seconds=timing.now() - at)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def _reconcile_tree(outcome: Outcome[Any]) -> dict[str, Any]:
     return {
         "object": str(outcome.ref),
@@ -264,4 +280,5 @@ def _reconcile_tree(outcome: Outcome[Any]) -> dict[str, Any]:
         "attempt": outcome.attempt,
         "seconds": outcome.seconds,
         "waited": outcome.waited,
+        "at": wall_time(outcome.at),
     }

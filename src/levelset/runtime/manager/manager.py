@@ -14,6 +14,7 @@ import inspect
 import logging
 import math
 import os
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -63,6 +64,7 @@ LifecycleHook = Callable[[], Awaitable[object] | None]
 Moment = Literal["elected", "start", "stop"]
 
 _HOST: Final = "apiserver"
+_MAX_HOT_LOOPS: Final = 100
 
 _log: Final = logging.getLogger("levelset.runtime.manager")
 
@@ -143,6 +145,8 @@ class Manager:
         self.recorder: Recorder | None = None
         """Records this manager, or has done so; None if it was never recorded."""
         self._observer: Observer = Observers(observers) if observers else NullObserver()
+        self.hot_loops: deque[tuple[datetime, str, HotLoop]] = deque(maxlen=_MAX_HOT_LOOPS)
+        """The latest hot loops, oldest first: when each was found, and in which controller."""
         self._lifecycle = Lifecycle(grace=grace)
         self._clusters: dict[str, ManagedCluster] = {}
         self._hooks: dict[Moment, list[LifecycleHook]] = {"start": [], "elected": [], "stop": []}
@@ -602,6 +606,7 @@ class Manager:
 
     def _note_hot_loop(self, name: str, found: HotLoop) -> None:
         self.metrics.count_hot_loop(name)
+        self.hot_loops.append((self._now(), name, found))
         _log.warning("%s", found, extra={"controller": name})
 
     def _check_started(self) -> str:

@@ -114,6 +114,11 @@ class Metrics:
         """A wire hook that counts the requests of a client to `host`."""
         return CallCounter(self._requests, host)
 
+    @property
+    def requests(self) -> CallCounts:
+        """The API requests so far, by status, method and host; read only."""
+        return self._requests
+
     def queued(self, name: str, depth: int, /) -> None:
         """Counts a queued request."""
         counted = self._by_controller.get(name) or self._of(name)

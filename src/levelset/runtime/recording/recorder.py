@@ -274,7 +274,7 @@ class Recorder:
         if task is None:
             return
         CURRENT.set(None)
-        _, result, action, error, seconds, _, _, waited = record
+        _, result, action, error, seconds, _, _, waited, _ = record
         text = None if error is None else f"{type(error).__name__}: {error}"
         clock, add = self._clock, self._add
         at = int((clock() - self._began) * 1e6)

@@ -1,0 +1,93 @@
+// The page: reads the route from the address, draws what belongs to it, and handles the keys.
+
+import { html, render, useEffect, useRef, useState } from "./html.js";
+import { readRoute, shortKind, toKind } from "./links.js";
+import { useQuery } from "./live.js";
+import { Navigation } from "./navigation.js";
+import { Overview } from "./problems.js";
+import { EventsPage } from "./events.js";
+import { KindPage, SearchPage } from "./objects.js";
+import { ObjectPage } from "./object.js";
+import { LogsPage } from "./logs.js";
+
+// A cookie has replaced the token: remove it from the address bar, so that it is not copied.
+history.replaceState(null, "", location.pathname + location.hash);
+
+const PAGES = { "": Overview, events: EventsPage, kind: KindPage, object: ObjectPage, search: SearchPage, logs: LogsPage };
+
+function App() {
+  const route = useRoute();
+  const kinds = useQuery("/api/kinds", { every: 2000 });
+  const help = useRef(null);
+  useKeys(route, help);
+  const Page = Object.hasOwn(PAGES, route.what) ? PAGES[route.what] : Overview;
+  const key = [route.what, route.kind, route.namespace, route.name].join("/");
+  return html`<a class="skip" href="#main" onClick=${focusMain}>Skip to content</a>
+    <${Navigation} route=${route} kinds=${kinds.data ? kinds.data.kinds : []} openHelp=${() => help.current.showModal()} />
+    <main id="main" tabindex="-1"><${Page} key=${key} route=${route} kinds=${kinds.data ? kinds.data.kinds : []} /></main>
+    <${Help} dialog=${help} />`;
+}
+
+function focusMain(event) {
+  event.preventDefault();
+  document.getElementById("main").focus();
+}
+
+function useRoute() {
+  const [route, setRoute] = useState(readRoute());
+  useEffect(() => {
+    const go = () => {
+      const next = readRoute();
+      document.title = [next.name || shortKind(next.kind) || next.what, "levelset"].filter(Boolean).join(" \u00b7 ");
+      setRoute(next);
+    };
+    go();
+    window.addEventListener("hashchange", go);
+    return () => window.removeEventListener("hashchange", go);
+  }, []);
+  useEffect(() => window.scrollTo(0, 0), [route.what, route.kind, route.namespace, route.name]);
+  return route;
+}
+
+// ---- keys ---------------------------------------------------------------------------------------------------------
+
+const KEYS = [["/", "filter what is shown"], ["s", "search all objects"], ["f", "find a kind"], ["j, k", "next and previous row"],
+  ["Enter", "open it"], ["u", "one level up"], ["o, e, m, l", "overview, events, metrics, logs"], ["Esc", "leave a field, or this window"]];
+
+function Help({ dialog }) {
+  return html`<dialog ref=${dialog} aria-label="Keys"><h2>Keys</h2>
+    <dl>${KEYS.map(([key, what]) => html`<dt key=${key}>${key}</dt><dd>${what}</dd>`)}</dl>
+    <form method="dialog"><button>Close</button></form></dialog>`;
+}
+
+function useKeys(route, help) {
+  useEffect(() => {
+    const focus = (...ids) => ids.map((id) => document.getElementById(id)).find(Boolean)?.focus();
+    const goTo = (hash) => () => { location.hash = hash; };
+    const keys = {
+      "/": () => focus("filter", "kind-filter"), s: () => focus("search"), f: () => focus("kind-filter"),
+      j: () => step(1), k: () => step(-1), u: goTo(route.what === "object" ? toKind(route.kind) : "#/"),
+      o: goTo("#/"), e: goTo("#/events"), m: goTo("#/metrics"), l: goTo("#/logs"), "?": () => help.current.showModal(),
+    };
+    const press = (event) => {
+      const isTyping = event.target.matches?.("input, select, textarea");
+      if (event.key === "Escape" && isTyping) { event.target.blur(); return; }
+      if (isTyping || event.ctrlKey || event.metaKey || event.altKey || help.current.open || !Object.hasOwn(keys, event.key)) return;
+      event.preventDefault();
+      keys[event.key]();
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, [route]);
+}
+
+function step(by) {
+  const rows = [...document.querySelectorAll("main tbody tr, main .problems li")];
+  const links = rows.map((row) => row.querySelector("a")).filter(Boolean);
+  const at = links.findIndex((one) => one.closest("tr, li").contains(document.activeElement));
+  const next = links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + by))];
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+render(html`<${App} />`, document.getElementById("app"));

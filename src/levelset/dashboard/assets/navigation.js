@@ -1,0 +1,60 @@
+// The bar at the side: the pages, a search over all kinds, and the kinds with the numbers of their objects.
+
+import { html, useState } from "./html.js";
+import { toKind, toSearch } from "./links.js";
+import { useConnection } from "./live.js";
+
+const PAGES = [["", "Overview"], ["events", "Events"], ["metrics", "Metrics"], ["reconciles", "Reconciles"],
+  ["endpoints", "Endpoints"], ["logs", "Logs"]];
+
+export function Navigation({ route, kinds, openHelp }) {
+  const connection = useConnection();
+  return html`<nav aria-label="Pages and kinds">
+    <header><a class="brand" href="#/">levelset</a>
+      <span id="live" role="status" data-tone=${connection.tone}>${connection.text}</span></header>
+    <${SearchField} route=${route} />
+    <ul>${PAGES.map(([what, name]) => html`<li key=${what}><a class="nav-link" href=${`#/${what}`}
+      aria-current=${route.what === what ? "page" : null}>${name}</a></li>`)}</ul>
+    <${Kinds} route=${route} kinds=${kinds} />
+    <footer><button type="button" onClick=${openHelp}>Keys</button></footer>
+  </nav>`;
+}
+
+function SearchField({ route }) {
+  const submit = (event) => {
+    event.preventDefault();
+    location.hash = toSearch(event.target.elements.q.value.trim());
+  };
+  return html`<form role="search" onSubmit=${submit}>
+    <input id="search" name="q" type="search" placeholder="Search all objects" autocomplete="off" spellcheck=${false}
+      aria-label="Search all objects by name or label" title="A name, or a label such as app=web; then Enter"
+      defaultValue=${route.what === "search" ? route.options.get("q") : ""} />
+  </form>`;
+}
+
+function Kinds({ route, kinds }) {
+  const [typed, setTyped] = useState("");
+  const [isOpen, setOpen] = useState(false);
+  const word = typed.trim().toLowerCase();
+  const fitting = kinds.filter((one) => one.kind.toLowerCase().includes(word));
+  const own = fitting.filter((one) => one.hasController);
+  const others = fitting.filter((one) => !one.hasController && one.count !== 0);
+  const empty = fitting.filter((one) => !one.hasController && one.count === 0);
+  const twice = new Set(kinds.map((one) => one.name).filter((name, at, all) => all.indexOf(name) !== at));
+  const list = (some) => html`<${KindList} some=${some} route=${route} twice=${twice} />`;
+  return html`<input id="kind-filter" type="search" placeholder="Find a kind" aria-label="Find a kind" autocomplete="off"
+      spellcheck=${false} value=${typed} onInput=${(event) => setTyped(event.target.value)} />
+    ${own.length ? html`<h2>With a controller</h2>${list(own)}` : ""}
+    ${others.length ? html`<h2>${own.length ? "Other kinds" : "Kinds"}</h2>${list(others)}` : ""}
+    ${empty.length ? html`<details open=${Boolean(word) || isOpen} onToggle=${(event) => setOpen(event.target.open)}>
+      <summary>${empty.length} without objects</summary>${list(empty)}</details>` : ""}
+    ${!fitting.length && word ? html`<p class="quiet">No kind matches.</p>` : ""}`;
+}
+
+function KindList({ some, route, twice }) {
+  const isCurrent = (one) => (route.what === "kind" || route.what === "object") && route.kind === one.kind;
+  return html`<ul>${some.map((one) => html`<li key=${one.kind}>
+    <a class="nav-link" href=${toKind(one.kind)} title=${one.kind} aria-current=${isCurrent(one) ? "page" : null}>
+      <span>${one.name}${twice.has(one.name) && one.group ? html`<small> ${one.group}</small>` : ""}</span>
+      <span class="count">${one.count === null ? "" : String(one.count)}</span></a></li>`)}</ul>`;
+}

@@ -1,0 +1,115 @@
+// The page of one object: its state first, then its family, its reconciles, its events, its versions and its text.
+
+import { html, useState } from "./html.js";
+import { Graph, family } from "./graph.js";
+import { fullName, shortKind, toKind, toLogs } from "./links.js";
+import { query, useFeed, useQuery } from "./live.js";
+import { Age, Crumbs, EventTable, Failure, Found, ObjectLink, Table, Tone, clock, duration } from "./parts.js";
+import { resultTone } from "./objects.js";
+
+const enc = encodeURIComponent;
+const below = (children) => children.flatMap((one) => [one.kind, ...below(one.children)]);
+
+export function ObjectPage({ route }) {
+  const [isWhole, setWhole] = useState(false);
+  const self = { kind: route.kind, namespace: route.namespace, name: route.name };
+  const where = `kind=${enc(self.kind)}&name=${enc(self.name)}&namespace=${enc(self.namespace)}`;
+  const found = useQuery(`/api/object?${where}${isWhole ? "&whole=1" : ""}`, { every: 250 });
+  useFeed([self.kind, "v1/Event", ...new Set(found.data ? below(found.data.children) : [])], true);
+  return html`<${Found} query=${found}>${(one) => html`
+    <${Crumbs} steps=${[html`<a href=${toKind(self.kind)}>${shortKind(self.kind)}</a>`,
+      ...one.owners.map((each) => each.exists ? html`<${ObjectLink} to=${each} label=${fullName(each)} />` : `${fullName(each)} (not found)`)]} />
+    <h1>${one.name} <small>${shortKind(self.kind)}${one.namespace ? ` in ${one.namespace}` : ""}</small></h1>
+    <p><${Tone} label=${one.state} of=${one.tone} />${" "}
+      <span class="quiet">${one.created ? html`created <${Age} at=${one.created} /> ago` : ""}</span>
+      ${one.hasLog ? html` <a href=${toLogs(logsOf(self, one))}>Logs</a>` : ""}</p>
+    <${Conditions} all=${one.conditions} />
+    ${one.owners.length || one.children.length ? html`<h2>Owners and children</h2>
+      <${Graph} root=${family({ ...self, name: one.name }, one.owners, one.children)} />` : ""}
+    <h2>Reconciles</h2><${Timeline} entries=${one.reconciles} />
+    <h2>Events</h2><${EventTable} events=${one.events} />
+    ${one.versions.length > 1 ? html`<h2>Versions</h2><${Versions} versions=${one.versions} where=${where} />` : ""}
+    <${Source} of=${one.source} isWhole=${isWhole} setWhole=${setWhole} />`}<//>`;
+}
+
+const logsOf = (self, one) => (one.containers.length ? one.containers : [""]).map((container) => ({ ...self, container }));
+
+function Conditions({ all }) {
+  if (!all.length) return "";
+  const tones = { True: "good", False: "bad", Unknown: "busy" };
+  const rows = all.map((one) => ({ key: one.type, cells: [
+    one.type, html`<${Tone} label=${one.status} of=${tones[one.status] || "none"} />`, one.reason, one.message, html`<${Age} at=${one.lastTransitionTime} />`] }));
+  return html`<h2>Conditions</h2><${Table} heads=${[{ name: "Type", className: "tight" }, { name: "Status", className: "tight" }, "Reason",
+    { name: "Message", className: "words" }, { name: "Since", className: "tight" }]} rows=${rows} none="" label="Conditions" />`;
+}
+
+// ---- reconciles ---------------------------------------------------------------------------------------------------
+
+export function Timeline({ entries }) {
+  if (!entries.length) return html`<p class="quiet">No controller of this process has reconciled it.</p>`;
+  return html`<ol class="timeline">${entries.map((one) => html`<${Reconcile} key=${`${one.first} ${one.controller}`} of=${one} />`)}</ol>`;
+}
+
+function Reconcile({ of }) {
+  const times = of.times > 1 ? html`${of.times} polls since <time datetime=${of.first}>${clock(of.first)}</time>, last ` : "";
+  return html`<li>
+    <p><time datetime=${of.at} title=${of.at}>${clock(of.at)}</time>${" "}
+      <${Tone} label=${of.result.replace("_", " ")} of=${resultTone(of.result)} />
+      <span class="quiet"> ${times}in ${duration(of.seconds)}${of.waited >= 0.001 ? ` after ${duration(of.waited)} in the queue` : ""} by ${of.controller}${of.attempt ? `, attempt ${of.attempt + 1}` : ""}; ${of.next}</span></p>
+    <p>because ${of.reasons.join("; ") || "of no reason"}</p>
+    ${of.error ? html`<p class="error">${of.error}</p>` : ""}
+    ${of.writes.map((one, at) => html`<${Write} key=${at} of=${one} />`)}</li>`;
+}
+
+function Write({ of }) {
+  const what = of.isGone ? "deleted" : of.isNew ? "created" : "wrote";
+  if (!of.changes.length) return html`<p>${what} <${ObjectLink} to=${of} label=${fullName(of)} /></p>`;
+  return html`<details><summary>${what} <${ObjectLink} to=${of} label=${fullName(of)} />: ${of.changes.length} ${of.changes.length === 1 ? "field" : "fields"}</summary>
+    <ul class="changes">${of.changes.map((one) => html`<li key=${one.field}><code>${one.field}</code>
+      ${one.before ? html` <del>${one.before}</del>` : ""}${one.after ? html` <ins>${one.after}</ins>` : ""}</li>`)}</ul></details>`;
+}
+
+// ---- versions -----------------------------------------------------------------------------------------------------
+
+function Versions({ versions, where }) {
+  const [pair, setPair] = useState([versions[1].version, versions[0].version]);
+  const [shown, setShown] = useState(null);
+  const choose = (place) => (event) => setPair(pair.map((old, at) => at === place ? event.target.value : old));
+  const compare = async () => {
+    try {
+      setShown({ lines: JSON.parse(await query(`/api/diff?${where}&before=${enc(pair[0])}&after=${enc(pair[1])}`)).lines });
+    } catch (error) { setShown({ error }); }
+  };
+  const field = (place, label) => html`<label>${label} <select value=${pair[place]} onChange=${choose(place)}>
+    ${versions.map((one) => html`<option key=${one.version} value=${one.version}>${one.version}, ${clock(one.at * 1000)}</option>`)}</select></label>`;
+  return html`<div class="bar">${field(0, "From")} ${field(1, "to")} <button type="button" onClick=${compare}>Compare</button></div>
+    ${shown && shown.error ? html`<${Failure} error=${shown.error} />` : ""}
+    ${shown && shown.lines ? html`<${Diff} lines=${shown.lines} />` : ""}`;
+}
+
+export function Diff({ lines }) {
+  if (!lines.length) return html`<p class="quiet">They do not differ.</p>`;
+  const kind = (line) => /^(\+\+\+|---|@@)/.test(line) ? "mark" : line.startsWith("+") ? "add" : line.startsWith("-") ? "remove" : null;
+  return html`<pre class="diff" tabindex="0">${lines.map((line, at) => html`<span key=${at} class=${kind(line)}>${line}${"\n"}</span>`)}</pre>`;
+}
+
+// ---- text ---------------------------------------------------------------------------------------------------------
+
+function Source({ of, isWhole, setWhole }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = () => navigator.clipboard.writeText(of.text).then(() => setCopied(true));
+  return html`<details class="source"><summary><h2>${of.language.toUpperCase()}${of.isCut ? ", truncated" : ""}</h2></summary>
+    <div class="bar"><label><input type="checkbox" checked=${isWhole} onChange=${(event) => setWhole(event.target.checked)} />${" "}
+      managed fields and last applied configuration</label><span class="space"></span>
+      <button type="button" onClick=${copy}>${isCopied ? "Copied" : "Copy"}</button></div>
+    <pre tabindex="0">${of.language === "yaml" ? coloured(of.text) : of.text}</pre></details>`;
+}
+
+function coloured(text) {
+  const lines = text.trimEnd().split("\n");
+  if (lines.length > 3000) return text;
+  return lines.map((line, at) => {
+    const found = /^(\s*(?:- )*)([^\s:'"#][^:]*)(:(?:\s.*)?)$/.exec(line);
+    return found ? html`<span key=${at}>${found[1]}<b>${found[2]}</b>${found[3]}${"\n"}</span>` : html`<span key=${at}>${line}${"\n"}</span>`;
+  });
+}

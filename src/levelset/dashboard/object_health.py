@@ -1,0 +1,135 @@
+"""What is wrong with an object, read from its status: a pure judgement, and the scan of many objects for it.
+
+The input is not trusted: any field may be missing or have another type.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from levelset.dashboard.views import kind_text, map_in, maps_in, state_of, text_of
+from levelset.objects import codec
+from levelset.objects.cached_object import CachedObject
+from levelset.objects.ref import GroupVersionKind
+
+__all__ = ["Illness", "Scan", "illness_of", "kind_and_name", "parse_time", "scan"]
+
+STUCK_DELETION: Final = 60.0
+"""After so many seconds a deletion that waits for finalizers is reported."""
+STUCK_START: Final = 300.0
+"""After so many seconds an object that is still starting, or behind its generation, is reported."""
+MOST_ILL: Final = 200
+
+_SLICE: Final = 500
+_STARTING: Final = frozenset({"pending", "containercreating", "pulling", "starting", "progressing", "creating"})
+_SUSPICIOUS: Final = re.compile(
+    rb'"deletionTimestamp"|"waiting"|eplicas"|"observedGeneration"|"(?:phase|state)"'
+    rb'|"status"\s*:\s*"(?:False|Unknown)"|"type"\s*:\s*"Failed"'
+)
+"""What the JSON of an object has that may be ill: all others need not be decoded."""
+
+
+class Illness(msgspec.Struct, frozen=True):
+    """What is wrong with an object, how bad it is, and since when (in the object's own words)."""
+
+    what: str
+    message: str
+    since: str
+    is_stuck: bool = False
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """The result of a scan: the ill objects, with their kinds and heads, and how many objects there were."""
+
+    ill: list[tuple[GroupVersionKind, CachedObject, Illness]]
+    objects: int
+    total_ill: int
+
+
+async def scan(kinds: Mapping[GroupVersionKind, Iterable[CachedObject]], now: datetime) -> Scan:
+    """Judges all these objects; lets other tasks run in between. At most `MOST_ILL` of them are listed."""
+    ill: list[tuple[GroupVersionKind, CachedObject, Illness]] = []
+    seen = total = 0
+    for gvk, objects in kinds.items():
+        for cached in objects:
+            seen += 1
+            if seen % _SLICE == 0:
+                await asyncio.sleep(0)
+            found = illness_of(codec.decode_tree(cached.raw), now) if _SUSPICIOUS.search(cached.raw) else None
+            if found is not None:
+                total += 1
+                if len(ill) < MOST_ILL:
+                    ill.append((gvk, cached, found))
+    return Scan(ill, seen, total)
+
+
+def illness_of(tree: Any, now: datetime) -> Illness | None:
+    """What is wrong with an object; None if it is healthy, or not for long enough."""
+    meta, status = map_in(tree, "metadata"), map_in(tree, "status")
+    if deleted := text_of(meta.get("deletionTimestamp")):
+        return _stuck_deletion(meta, deleted, now)
+    state, tone = state_of(tree)
+    conditions = maps_in(status, "conditions")
+    culprit = _culprit(conditions, state)
+    since = text_of(culprit.get("lastTransitionTime")) or text_of(meta.get("creationTimestamp"))
+    message = text_of(culprit.get("message")) or text_of(status.get("message"))
+    if tone == "bad":
+        return Illness(state, message, since)
+    age = _age(text_of(meta.get("creationTimestamp")), now)
+    if tone == "busy" and _is_starting(state) and min(age, _age(since, now)) > STUCK_START:
+        return Illness(state, message or "has not become ready", since, is_stuck=True)
+    return _behind(meta, status, since, now)
+
+
+def parse_time(text: str) -> datetime | None:
+    """A timestamp of an object; None if it is not one."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def kind_and_name(gvk: GroupVersionKind, cached: CachedObject) -> dict[str, Any]:
+    """An object as the page links to it."""
+    return {"kind": kind_text(gvk), "name": cached.name, "namespace": cached.namespace}
+
+
+def _stuck_deletion(meta: Mapping[str, Any], deleted: str, now: datetime) -> Illness | None:
+    if _age(deleted, now) <= STUCK_DELETION:
+        return None
+    finalizers = meta.get("finalizers")
+    names = [one for one in finalizers if isinstance(one, str)] if isinstance(finalizers, list) else []
+    waits = f"waits for {', '.join(names)}" if names else "has no finalizers"
+    return Illness("being deleted", waits, deleted, is_stuck=True)
+
+
+def _behind(meta: Mapping[str, Any], status: Mapping[str, Any], since: str, now: datetime) -> Illness | None:
+    """An object whose controller has not seen its latest generation for long."""
+    wanted, observed = meta.get("generation"), status.get("observedGeneration")
+    if not isinstance(wanted, int) or not isinstance(observed, int) or observed >= wanted:
+        return None
+    if _age(since, now) <= STUCK_START:
+        return None
+    return Illness(f"generation {observed} of {wanted} observed", "its controller is behind", since, is_stuck=True)
+
+
+def _culprit(conditions: list[dict[str, Any]], state: str) -> Mapping[str, Any]:
+    """The condition that the state names, or else the first that is false."""
+    named = [one for one in conditions if text_of(one.get("type")) and text_of(one.get("type")) in state]
+    failed = [one for one in conditions if one.get("status") == "False"]
+    return next(iter([*named, *failed]), {})
+
+
+def _is_starting(state: str) -> bool:
+    is_unready = any(f"not {name}" in state for name in ("Ready", "Available", "Established"))
+    return is_unready or state.endswith(" ready") or state.partition(" ")[0].lower() in _STARTING
+
+
+def _age(at: str, now: datetime) -> float:
+    found = parse_time(at)
+    return 0.0 if found is None else (now - found).total_seconds()

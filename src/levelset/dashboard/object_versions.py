@@ -1,0 +1,112 @@
+"""The versions of objects that were seen, and how two of them differ.
+
+Informers deliver every version of the kinds that controllers watch; the history holds on to their bytes, which the
+cache had anyway, within a limit for each object and one for all of them together.
+"""
+
+import difflib
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from levelset.dashboard.views import map_in, object_text, shown_tree
+from levelset.objects import codec
+from levelset.objects.ref import GroupVersionKind
+from levelset.runtime.controller.hot_loops import differences
+
+__all__ = ["ObjectVersions", "Version", "changed_fields", "unified_diff"]
+
+MOST_BYTES: Final = 32 * 1024 * 1024
+MOST_PER_OBJECT: Final = 20
+
+_LONGEST_VALUE: Final = 400
+_MOST_LINES: Final = 2_000
+
+Place = tuple[GroupVersionKind, str | None, str]
+"""A kind, a namespace and a name."""
+
+
+class Version(msgspec.Struct, frozen=True, gc=False):
+    """One version of an object: its resource version, when it was seen (seconds since 1970), and its JSON."""
+
+    resource_version: str
+    at: float
+    raw: bytes
+
+
+class ObjectVersions:
+    """The last versions of each object; the objects that changed longest ago are forgotten first."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES, most_per_object: int = MOST_PER_OBJECT) -> None:
+        self._most_bytes = most_bytes
+        self._most = most_per_object
+        self._versions: OrderedDict[Place, list[Version]] = OrderedDict()
+        self.size = 0
+        """The bytes of all versions."""
+
+    def __len__(self) -> int:
+        """The number of objects with versions."""
+        return len(self._versions)
+
+    def add(self, place: Place, version: Version) -> None:
+        """Adds a version, unless it is known."""
+        known = self._versions.setdefault(place, [])
+        if any(one.resource_version == version.resource_version for one in known):
+            return
+        self._versions.move_to_end(place)
+        known.append(version)
+        self.size += len(version.raw)
+        if len(known) > self._most:
+            self.size -= len(known.pop(0).raw)
+        while self.size > self._most_bytes and self._versions:
+            _, dropped = self._versions.popitem(last=False)
+            self.size -= sum(len(one.raw) for one in dropped)
+
+    def of(self, place: Place) -> Sequence[Version]:
+        """The versions of an object, oldest first."""
+        return tuple(self._versions.get(place, ()))
+
+    def find(self, place: Place, resource_version: str) -> Version | None:
+        """One version of an object; None if it was not seen, or is forgotten."""
+        return next((one for one in self.of(place) if one.resource_version == resource_version), None)
+
+    def before(self, place: Place, resource_version: str) -> Version | None:
+        """The version that was seen before this one."""
+        known = self.of(place)
+        at = next((number for number, one in enumerate(known) if one.resource_version == resource_version), 0)
+        return known[at - 1] if at else None
+
+
+def changed_fields(before: Version | None, after: Version) -> list[dict[str, str]]:
+    """The fields in which two versions differ, as paths with both values; secrets are masked."""
+    old: Any = {} if before is None else shown_tree(codec.decode_tree(before.raw))
+    new: Any = shown_tree(codec.decode_tree(after.raw))
+    if before is None:
+        return []
+    return [
+        {"field": ".".join(path), "before": _value(was), "after": _value(now)}
+        for path, was, now in differences(old, new)
+    ]
+
+
+def unified_diff(before: Version, after: Version) -> list[str]:
+    """The difference of two versions as lines of YAML; secrets are masked, and very long ones truncated."""
+    old, new = (_lines(one) for one in (before, after))
+    first, second = (f"resourceVersion {one.resource_version}" for one in (before, after))
+    return list(difflib.unified_diff(old, new, first, second, lineterm="", n=3))[:_MOST_LINES]
+
+
+def _lines(version: Version) -> list[str]:
+    tree: Any = shown_tree(codec.decode_tree(version.raw))
+    meta = {name: value for name, value in map_in(tree, "metadata").items() if name != "resourceVersion"}
+    text: str = object_text({**tree, "metadata": meta})["text"]
+    return text.splitlines()[:_MOST_LINES]
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."

@@ -1,0 +1,212 @@
+"""What is broken now: the landing page of the dashboard, as pure functions of what was read.
+
+A problem is a JSON tree: its `category`, a `title`, a `message`, the `object` it is about, `since` when, `retryAt`, and
+a `tone`: `bad` for what needs a person, `busy` for what may repair itself.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from levelset.dashboard.object_health import Scan, kind_and_name, parse_time
+from levelset.dashboard.views import kind_text, text_of
+from levelset.runtime.cache.informer import Stats
+from levelset.runtime.controller.actions import Outcome
+from levelset.runtime.controller.hot_loops import HotLoop
+from levelset.runtime.manager import MemberReport
+
+__all__ = [
+    "failing_reconciles",
+    "growing_queues",
+    "hot_loops",
+    "ill_objects",
+    "lagging_watches",
+    "one_list",
+    "shards_without_owner",
+    "slow_reconciles",
+    "warning_events",
+]
+
+Problem = dict[str, Any]
+Tone = Literal["bad", "busy"]
+
+MOST_PROBLEMS: Final = 200
+EVENT_AGE: Final = timedelta(minutes=10)
+"""Warnings that are older than this are not shown as a problem; the page of events has them."""
+HOT_LOOP_AGE: Final = timedelta(minutes=10)
+LAG: Final = 150.0
+"""An API server sends a bookmark about every minute: a watch that is silent for longer than this many seconds lags."""
+BACKLOG: Final = 10_000
+"""A subscriber that has not read so many changes lags."""
+SLOW_RECONCILE: Final = 60.0
+"""A reconcile that has been running for longer than this many seconds is shown."""
+
+_ORDER: Final = ("shards", "watch", "reconcile", "hot loop", "object", "queue", "event")
+
+
+def failing_reconciles(
+    name: str, history: Sequence[Outcome[Any]], failing: int, now: float, wall: datetime
+) -> list[Problem]:
+    """The objects whose last reconcile failed, with the error and when it is retried.
+
+    `failing` is how many there are: those that the history no longer has are counted together.
+    """
+    last: dict[str, Outcome[Any]] = {}
+    since: dict[str, float] = {}
+    for one in history:
+        key = one.ref.key
+        if one.is_error and (key not in last or not last[key].is_error):
+            since[key] = one.at
+        last[key] = one
+    found = [_failing(name, one, since[key], now, wall) for key, one in last.items() if one.is_error]
+    # An object that has given up no longer counts as failing, although its last reconcile did fail.
+    forgotten = failing - sum(last[key].result != "gave_up" for key in since if last[key].is_error)
+    if forgotten > 0:
+        message = "their last reconciles are no longer in the history; see the log for the errors"
+        found.append(_problem("reconcile", f"{name}: {forgotten} more objects fail", message, controller=name))
+    return found
+
+
+def _failing(name: str, one: Outcome[Any], since: float, now: float, wall: datetime) -> Problem:
+    after = one.action.after
+    due = None if after is None else wall + timedelta(seconds=one.at + after - now)
+    what = {"timed_out": "timed out", "gave_up": "gave up"}.get(one.result, "failed")
+    times = f", attempt {one.attempt + 1}" if one.attempt else ""
+    return _problem(
+        "reconcile",
+        f"{name} {what}{times}",
+        f"{type(one.error).__name__}: {one.error}",
+        about={"kind": kind_text(one.ref.gvk), "name": one.ref.name, "namespace": one.ref.namespace},
+        since=_stamp(wall + timedelta(seconds=since - now)),
+        retryAt=None if due is None else _stamp(due),
+        controller=name,
+    )
+
+
+def slow_reconciles(name: str, ages: Sequence[float]) -> list[Problem]:
+    """A controller whose reconcile runs for long."""
+    longest = max(ages, default=0.0)
+    if longest <= SLOW_RECONCILE:
+        return []
+    message = "it blocks a worker; run slow work in ctx.background"
+    return [_problem("reconcile", f"{name}: a reconcile runs for {longest:.0f} s", message, "busy", controller=name)]
+
+
+def ill_objects(found: Scan) -> list[Problem]:
+    """The objects whose conditions are false, or that are stuck."""
+    return [
+        _problem(
+            "object",
+            f"{'stuck: ' if illness.is_stuck else ''}{illness.what}",
+            illness.message,
+            "busy" if illness.is_stuck else "bad",
+            about=kind_and_name(gvk, cached),
+            since=illness.since or None,
+        )
+        for gvk, cached, illness in found.ill
+    ]
+
+
+def warning_events(events: Iterable[Mapping[str, Any]], wall: datetime) -> list[Problem]:
+    """The Warnings of the last minutes, one for each object and reason, of events as the page shows them."""
+    found: dict[tuple[str, ...], Problem] = {}
+    for one in events:
+        at = parse_time(one["at"])
+        if one["type"] == "Normal" or at is None or wall - at > EVENT_AGE:
+            continue
+        about = one["about"]
+        key = (about["kind"], about["namespace"] or "", about["name"], one["reason"])
+        if key in found:
+            found[key]["times"] += one["count"]
+        else:
+            found[key] = _problem(
+                "event", one["reason"], one["message"], "busy", about=about, since=one["at"], times=one["count"]
+            )
+    return list(found.values())
+
+
+def lagging_watches(watches: Iterable[Stats]) -> list[Problem]:
+    """Watches with an error, without a sign of life, or with subscribers that fall behind."""
+    found: list[Problem] = []
+    for one in watches:
+        if one.error is not None:
+            found.append(_problem("watch", f"watch of {one.name}", one.error))
+        elif one.lag is not None and one.lag > LAG:
+            message = f"the API server has sent nothing for {one.lag:.0f} s, not even a bookmark"
+            found.append(_problem("watch", f"watch of {one.name} lags", message, "busy"))
+        elif one.waiting > BACKLOG:
+            message = f"{one.waiting} changes wait for the slowest subscriber"
+            found.append(_problem("watch", f"watch of {one.name} lags", message, "busy"))
+    return found
+
+
+def hot_loops(loops: Iterable[tuple[datetime, str, HotLoop]], wall: datetime) -> list[Problem]:
+    """The hot loops that were found in the last minutes."""
+    return [
+        _problem(
+            "hot loop",
+            f"{name} writes {one.field} over and over",
+            str(one),
+            about={"kind": kind_text(one.ref.gvk), "name": one.ref.name, "namespace": one.ref.namespace},
+            since=_stamp(at),
+            controller=name,
+        )
+        for at, name, one in loops
+        if wall - at <= HOT_LOOP_AGE
+    ]
+
+
+def growing_queues(growing: Mapping[str, tuple[int, int]]) -> list[Problem]:
+    """The controllers whose queue has grown for a minute."""
+    return [
+        _problem(
+            "queue",
+            f"the queue of {name} grows",
+            f"from {before} to {now} in a minute: more is enqueued than its workers can reconcile",
+            "busy",
+            controller=name,
+        )
+        for name, (before, now) in growing.items()
+    ]
+
+
+def shards_without_owner(members: Sequence[MemberReport], moves: Mapping[str, Any]) -> list[Problem]:
+    """Objects that no replica reconciles, because none is a member or a member has not taken over yet."""
+    if not moves and not members:
+        return []
+    if not members:
+        return [_problem("shards", "no replica owns the objects", "no member has joined the shards; see its Leases")]
+    return [
+        _problem(
+            "shards", f"member {one.name} takes over", f"{one.keys} objects wait until it has acknowledged", "busy"
+        )
+        for one in members
+        if not one.is_me and not one.is_acknowledged
+    ]
+
+
+def one_list(problems: Iterable[Problem]) -> dict[str, Any]:
+    """All problems in the order in which a person should read them, at most so many; `total` counts all.
+
+    An event about an object that has another problem already is left out: it says the same once more.
+    """
+    found = list(problems)
+    told = {_key(one) for one in found if one["category"] != "event" and one["object"]}
+    kept = [one for one in found if one["category"] != "event" or _key(one) not in told]
+    kept.sort(key=lambda one: one["since"] or "", reverse=True)
+    kept.sort(key=lambda one: (one["tone"] != "bad", _ORDER.index(one["category"])))
+    return {"problems": kept[:MOST_PROBLEMS], "total": len(kept)}
+
+
+def _key(problem: Problem) -> tuple[str, str, str]:
+    about = problem["object"]
+    return (about["kind"], about["namespace"] or "", about["name"]) if about else ("", "", "")
+
+
+def _problem(category: str, title: str, message: str, tone: Tone = "bad", *, about: Any = None, **more: Any) -> Problem:
+    shown = {"category": category, "tone": tone, "title": text_of(title), "message": text_of(message), "object": about}
+    return {**shown, "since": None, "retryAt": None, "times": 1, "controller": None, **more}
+
+
+def _stamp(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

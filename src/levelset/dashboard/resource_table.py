@@ -1,0 +1,290 @@
+"""The table of a kind, as `kubectl get` shows it: the server's own columns, filtered, sorted and cut into pages.
+
+Without a text and an order the API server pages, so that 100,000 objects cost as much as 200. With one of them the rows
+of at most `MOST_ROWS` objects are read and searched here. `search` finds objects of all kinds by labels and texts.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from levelset.client import Client, OnlyMetadata, requests
+from levelset.client.discovery import ApiResource
+from levelset.client.internals import list_page
+from levelset.dashboard.views import kind_text, map_in, maps_in, state_of, text_of
+from levelset.errors import ApiError, BadRequest, BadSelector, LevelsetError
+from levelset.objects.cached_object import Head
+from levelset.objects.label_selectors import LabelSelector
+from levelset.objects.ref import GroupVersionKind
+
+__all__ = ["SearchWords", "TableQuery", "TableReader", "read_search", "search"]
+
+PAGE_ROWS: Final = 200
+"""The rows of one page."""
+MOST_ROWS: Final = 20_000
+"""The rows that are read to be searched or sorted."""
+
+_CHUNK: Final = 500
+_LONGEST_CELL: Final = 300
+_TIMEOUT: Final = 30.0
+_TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+_CONCURRENT_LISTS: Final = 8
+_MOST_PAGES: Final = 10
+_MOST_FOUND: Final = 200
+_GOOD_WORDS: Final = frozenset(
+    {"active", "available", "bound", "complete", "completed", "healthy", "ready", "running", "succeeded", "true"}
+)
+_BAD_WORDS: Final = frozenset(
+    {"crashloopbackoff", "error", "errimagepull", "evicted", "failed", "false", "imagepullbackoff", "lost", "unknown"}
+)
+_BUSY_WORDS: Final = frozenset({"containercreating", "creating", "pending", "progressing", "starting", "terminating"})
+_STATE_COLUMNS: Final = frozenset({"available", "health", "healthy", "phase", "ready", "state", "status", "synced"})
+
+
+class TableQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows of a kind to show; `sort` is a column, `continue_` the token of the next page of the API server."""
+
+    gvk: GroupVersionKind
+    namespace: str | None = None
+    labels: str = ""
+    text: str = ""
+    sort: str = ""
+    is_descending: bool = False
+    offset: int = 0
+    continue_: str | None = None
+    limit: int = PAGE_ROWS
+
+
+class TableReader:
+    """Reads tables of a server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def read(self, query: TableQuery) -> dict[str, Any]:
+        """A page of the table of a kind; BadRequest for labels that are no selector."""
+        check_labels(query.labels)
+        served = await self._client.resource(query.gvk)
+        if not (query.text or query.sort or query.offset):
+            return await self._page(served, query)
+        columns, rows, is_partial = await self._rows(served, query)
+        found = arranged(rows, columns, query)
+        return {
+            "columns": columns,
+            "rows": found[query.offset : query.offset + query.limit],
+            "continue": None,
+            "total": len(found),
+            "isPartial": is_partial,
+        }
+
+    async def _page(self, served: ApiResource, query: TableQuery) -> dict[str, Any]:
+        """One page as the API server cuts it."""
+        table = await self._table(served, query, query.limit, query.continue_)
+        meta, rows = map_in(table, "metadata"), _rows(table)
+        remaining = meta.get("remainingItemCount")
+        rest = remaining if isinstance(remaining, int) else None
+        token = text_of(meta.get("continue")) or None
+        return {
+            "columns": _columns(table),
+            "rows": rows,
+            "continue": token,
+            "total": None if token and rest is None else len(rows) + (rest or 0),
+            "isPartial": False,
+        }
+
+    async def _rows(self, served: ApiResource, query: TableQuery) -> tuple[list[dict[str, Any]], list[Any], bool]:
+        columns: list[dict[str, Any]] = []
+        rows: list[Any] = []
+        token: str | None = None
+        while len(rows) < MOST_ROWS:
+            table = await self._table(served, query, _CHUNK, token)
+            columns = columns or _columns(table)
+            rows += _rows(table)
+            token = text_of(map_in(table, "metadata").get("continue")) or None
+            if token is None:
+                break
+        return columns, rows, token is not None
+
+    async def _table(self, served: ApiResource, query: TableQuery, limit: int, token: str | None) -> Any:
+        place = query.namespace if served.namespaced else None
+        target = requests.Target(served=served, namespace=place)
+        call = requests.list_(target, labels=query.labels or None, limit=limit, continue_=token, timeout=_TIMEOUT)
+        # Whole objects have a state, for kinds whose columns show none; they are too large to fetch 20,000 of them.
+        is_whole = limit != _CHUNK or self._client.in_process_server is not None
+        both = "&".join(filter(None, (call.query, f"includeObject={'Object' if is_whole else 'Metadata'}")))
+        headers = {**call.headers, "accept": _TABLE}
+        response = await self._client.send(msgspec.structs.replace(call, query=both, headers=headers))
+        return msgspec.json.decode(response.body)
+
+
+def arranged(rows: Sequence[Any], columns: Sequence[Any], query: TableQuery) -> list[Any]:
+    """The rows that have all words of the text, in the order that was wanted."""
+    words = query.text.lower().split()
+    found = [one for one in rows if _matches(one, words)]
+    if not query.sort:
+        return found
+    names = [one["name"] for one in columns]
+    place = names.index(query.sort) if query.sort in names else None
+
+    def key(row: Any) -> tuple[int, float, str]:
+        match query.sort:
+            case "Age":
+                return _sort_key(row["created"] or "")
+            case "Namespace":
+                return _sort_key(row["namespace"] or "")
+            case _:
+                return _sort_key(row["name"] if place is None else row["cells"][place])
+
+    return sorted(found, key=key, reverse=query.is_descending)
+
+
+def check_labels(labels: str) -> None:
+    """BadRequest, with the position, if this is no label selector."""
+    try:
+        LabelSelector.parse(labels)
+    except BadSelector as error:
+        raise BadRequest(f"labels: {error}") from error
+
+
+class SearchWords(msgspec.Struct, frozen=True):
+    """What a search box says: a label selector, and words that the name, the namespace, the kind or a label have."""
+
+    labels: str = ""
+    words: tuple[str, ...] = ()
+
+
+def read_search(text: str) -> SearchWords:
+    """Words with `=` or a leading `!` select by label, such as `app=web`; all others are searched for."""
+    parts = text.split()
+    labels = [one for one in parts if "=" in one or one.startswith("!")]
+    found = SearchWords(",".join(labels), tuple(one.lower() for one in parts if one not in labels))
+    check_labels(found.labels)
+    return found
+
+
+async def search(client: Client, kinds: Sequence[ApiResource], wanted: SearchWords) -> dict[str, Any]:
+    """The objects of these kinds that match, by their metadata; at most so many."""
+    limit = asyncio.Semaphore(_CONCURRENT_LISTS)
+    found = await asyncio.gather(*(_search_kind(client, one, wanted, limit) for one in kinds))
+    all_ = [row for rows, _ in found for row in rows]
+    is_partial = any(partial for _, partial in found) or len(all_) > _MOST_FOUND
+    return {"objects": all_[:_MOST_FOUND], "isPartial": is_partial}
+
+
+async def _search_kind(
+    client: Client, served: ApiResource, wanted: SearchWords, limit: asyncio.Semaphore
+) -> tuple[list[dict[str, Any]], bool]:
+    rows: list[dict[str, Any]] = []
+    token: str | None = None
+    async with limit:
+        for _ in range(_MOST_PAGES):
+            try:
+                page = await list_page(
+                    client,
+                    OnlyMetadata(served.gvk),
+                    labels=wanted.labels or None,
+                    limit=_CHUNK,
+                    continue_=token,
+                    managed_fields=False,
+                )
+            except LevelsetError as error:
+                if isinstance(error, ApiError) and error.code == 400:
+                    raise
+                return rows, False  # forbidden, or deleted meanwhile: the other kinds are still searched
+            rows += [_found(served, one) for one in page.items if _has_words(served, one, wanted.words)]
+            token = page.continue_
+            if token is None or len(rows) > _MOST_FOUND:
+                break
+    return rows[:_MOST_FOUND], token is not None
+
+
+def _has_words(served: ApiResource, head: Head, words: Sequence[str]) -> bool:
+    if not words:
+        return True
+    labels = " ".join(f"{name}={value}" for name, value in head.labels.items())
+    text = f"{head.name} {head.namespace or ''} {served.gvk.kind} {labels}".lower()
+    return all(word in text for word in words)
+
+
+def _found(served: ApiResource, head: Head) -> dict[str, Any]:
+    labels = dict(list(head.labels.items())[:8])
+    return {"kind": kind_text(served.gvk), "name": head.name, "namespace": head.namespace, "labels": labels}
+
+
+def _columns(table: Any) -> list[dict[str, Any]]:
+    """The columns of a table, without its age: the page computes that itself, so that it goes on."""
+    return [
+        {
+            "name": text_of(one.get("name")),
+            "isWide": bool(one.get("priority")),
+            "isNumber": one.get("type") in {"integer", "number"},
+            "description": text_of(one.get("description")),
+        }
+        for one in maps_in(table, "columnDefinitions")
+        if one.get("name") != "Age"
+    ]
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    names = [text_of(one.get("name")) for one in maps_in(table, "columnDefinitions")]
+    has_state = any(name.lower() in _STATE_COLUMNS for name in names)
+    return [_row(one, names, has_state=has_state) for one in maps_in(table, "rows")]
+
+
+def _row(row: Any, names: Sequence[str], *, has_state: bool) -> dict[str, Any]:
+    tree = map_in(row, "object")
+    meta = map_in(tree, "metadata")
+    state, tone = ("", "none") if has_state else state_of(tree)
+    cells = [_cell(value) for name, value in zip(names, row.get("cells") or (), strict=False) if name != "Age"]
+    shown = [name for name in names if name != "Age"]
+    return {
+        "name": text_of(meta.get("name")),
+        "namespace": text_of(meta.get("namespace")) or None,
+        "created": text_of(meta.get("creationTimestamp")) or None,
+        "deleted": text_of(meta.get("deletionTimestamp")) or None,
+        "labels": {name: value for name, value in map_in(meta, "labels").items() if isinstance(value, str)},
+        "state": state,
+        "tone": tone,
+        "cells": cells,
+        "tones": [tone_of(name, cell) for name, cell in zip(shown, cells, strict=False)],
+    }
+
+
+def tone_of(column: str, cell: str) -> str:
+    """How a cell of a state column is coloured: good, bad, busy or none."""
+    if column.lower() not in _STATE_COLUMNS:
+        return "none"
+    word = cell.lower()
+    ready, slash, wanted = cell.partition("/")
+    if slash and ready.isdecimal() and wanted.isdecimal():
+        return "good" if int(ready) >= int(wanted) else "busy"
+    for words, tone in ((_GOOD_WORDS, "good"), (_BAD_WORDS, "bad"), (_BUSY_WORDS, "busy")):
+        if word in words:
+            return tone
+    return "none"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return (value if isinstance(value, str) else msgspec.json.encode(value).decode())[:_LONGEST_CELL]
+
+
+def _matches(row: Any, words: Sequence[str]) -> bool:
+    if not words:
+        return True
+    labels = (f"{name}={value}" for name, value in row["labels"].items())
+    text = "\n".join([row["name"], row["namespace"] or "", *row["cells"], *labels]).lower()
+    return all(word in text for word in words)
+
+
+def _sort_key(cell: str) -> tuple[int, float, str]:
+    """Numbers in their order, before texts in theirs."""
+    try:
+        return 0, float(cell), ""
+    except ValueError:
+        return 1, 0.0, cell.lower()

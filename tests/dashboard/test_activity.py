@@ -1,0 +1,118 @@
+"""What the dashboard remembers: versions, writes of reconciles, and metrics of the last hour, all bounded."""
+
+import asyncio
+import json
+from typing import Any
+
+from levelset import Context, Controller, ObjectMeta, requeue
+from levelset.dashboard import Dashboard, DashboardSource
+from levelset.dashboard.metrics_history import ControllerSample, MetricsHistory, Sample, is_growing
+from levelset.dashboard.object_versions import ObjectVersions, Version, changed_fields, unified_diff
+from levelset.dashboard.reconcile_timeline import collapse_polls
+from levelset.kinds.core_v1 import ConfigMap
+from levelset.objects import GroupVersionKind
+from levelset.runtime.manager import Manager
+from levelset.testing.virtual_time import virtual
+from tests.dashboard.fixtures import TOKEN, get, open_client, send, tree
+
+MAPS = GroupVersionKind("", "v1", "ConfigMap")
+
+
+def version(number: int, **more: Any) -> Version:
+    object_ = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": str(number)}}
+    return Version(str(number), float(number), json.dumps({**object_, **more}).encode())
+
+
+def test_versions_are_bounded_for_each_object_and_in_all() -> None:
+    size = len(version(1).raw)
+    versions = ObjectVersions(most_bytes=5 * size, most_per_object=3)
+    for number in range(1, 5):
+        versions.add((MAPS, "default", "a"), version(number))
+        versions.add((MAPS, "default", "a"), version(number))  # the same again
+    assert [one.resource_version for one in versions.of((MAPS, "default", "a"))] == ["2", "3", "4"]
+    for number in range(5, 8):
+        versions.add((MAPS, "default", "b"), version(number))
+    assert versions.of((MAPS, "default", "a")) == ()
+    assert (len(versions), versions.size) == (1, 3 * size)
+    before = versions.before((MAPS, "default", "b"), "6")
+    assert before is not None
+    assert before.resource_version == "5"
+    assert versions.before((MAPS, "default", "b"), "5") is None
+
+
+def test_two_versions_differ_in_fields_and_lines_without_secrets() -> None:
+    one, two = version(1, data={"a": "x", "b": "y"}), version(2, data={"a": "z", "b": "y"})
+    assert changed_fields(one, two) == [{"field": "data.a", "before": "x", "after": "z"}]
+    assert changed_fields(None, two) == []
+    assert "-  a: x" in unified_diff(one, two)
+    old, new = (version(n, kind="Secret", data={"key": value}) for n, value in ((1, "aHVudGVyMg=="), (2, "eA==")))
+    assert "aHVudGVyMg" not in str([*unified_diff(old, new), changed_fields(old, new)])
+
+
+def test_a_queue_grows_if_it_does_so_for_a_minute() -> None:
+    assert is_growing([10, 12, 15, 20, 30])
+    assert not is_growing([10, 12, 5, 20, 3])
+    assert not is_growing([1, 2, 3, 4, 5])
+    history = MetricsHistory()
+    for number in range(13):
+        history.add(Sample(number * 5.0, {"maps": ControllerSample(10 + 5 * number, 1, number)}))
+    assert history.growing() == {"maps": (10, 70)}
+
+
+def test_samples_are_bounded_and_become_rates() -> None:
+    history = MetricsHistory(kept=3)
+    for number, total in enumerate((0, 10, 30, 5)):
+        sample = ControllerSample(number, 0, total, errors=number, median=0.1)
+        history.add(Sample(number * 5.0, {"maps": sample}, requests=total))
+    found = history.series()
+    assert found["times"] == [5.0, 10.0, 15.0]
+    assert found["controllers"]["maps"]["reconciles"] == [0.0, 4.0, 0.0]  # a total that was reset is no rate
+    assert found["controllers"]["maps"]["errors"] == [0.2, 0.4, 0.6]
+    assert found["requests"] == [0.0, 4.0, 0.0]
+    assert MetricsHistory().series()["times"] == []
+
+
+def test_polls_of_one_controller_are_collapsed() -> None:
+    def entry(at: str, *, is_poll: bool = True, controller: str = "maps") -> dict[str, Any]:
+        return {"at": at, "first": at, "times": 1, "isPoll": is_poll, "controller": controller}
+
+    found = collapse_polls([entry("1"), entry("2"), entry("3"), entry("4", is_poll=False), entry("5")])
+    assert [(one["first"], one["at"], one["times"]) for one in found] == [("1", "3", 3), ("4", "4", 1), ("5", "5", 1)]
+
+
+@virtual
+async def test_the_timeline_has_the_writes_of_each_reconcile_and_collapses_polls() -> None:
+    async def reconcile(one: ConfigMap, ctx: Context) -> Any:
+        if one.name == "child":
+            return None
+        await ctx.apply(ConfigMap(metadata=ObjectMeta(name="child"), data={"n": (one.data or {})["n"]}))
+        return requeue(10)
+
+    async with open_client() as client, Manager(client) as manager:
+        page = Dashboard(DashboardSource.of(manager), token=TOKEN)
+        assert page.activity is not None
+        manager.on_start(page.activity.start)
+        manager.add(Controller(ConfigMap, reconcile, name="maps", namespace="default"))
+        await manager.wait_elected()
+        await asyncio.sleep(6)  # the informers are followed
+        await client.create(tree("v1", "ConfigMap", "parent", data={"n": "1"}))
+        await asyncio.sleep(1)
+        await client.apply({**tree("v1", "ConfigMap", "parent", data={"n": "2"}).tree}, force=True)
+        await asyncio.sleep(35)  # three polls
+        found = await get(page, "/api/object?kind=v1/ConfigMap&name=parent&namespace=default")
+        metrics = await get(page, "/api/metrics")
+        before, after = (one["version"] for one in found["versions"][1::-1])
+        diff = await get(
+            page, f"/api/diff?kind=v1/ConfigMap&name=parent&namespace=default&before={before}&after={after}"
+        )
+        gone = await send(page, "/api/diff?kind=v1/ConfigMap&name=parent&namespace=default&before=1&after=0")
+        await page.close()
+    polls, second, first = found["reconciles"]
+    assert (polls["times"], polls["isPoll"], polls["writes"]) == (3, True, [])
+    assert second["writes"][0]["changes"] == [{"field": "data.n", "before": "1", "after": "2"}]
+    assert (first["writes"][0]["name"], first["reasons"]) == ("child", ["it has changed"])
+    assert polls["at"] > polls["first"] > second["at"] > first["at"]
+    assert "-  n: '1'" in diff["lines"]
+    assert gone.status == 404
+    assert len(metrics["times"]) >= 8
+    assert sum(metrics["controllers"]["maps"]["reconciles"]) > 0

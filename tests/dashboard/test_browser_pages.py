@@ -1,0 +1,192 @@
+"""The pages of the dashboard in a real browser: what they show, that they are live, usable by keyboard, and quiet."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from levelset import Context, Controller, ObjectMeta, requeue
+from levelset.client import Client, MergePatch
+from levelset.dashboard import dashboard
+from levelset.kinds.core_v1 import ConfigMap
+from levelset.objects.ref import GroupVersionKind, Ref
+from levelset.runtime.manager import Manager
+from levelset.runtime.manager.system import open_parts
+from tests.dashboard.browser import Browser, Tab, open_browser, require_browser
+from tests.dashboard.fixtures import open_client, tree
+
+pytestmark = pytest.mark.browser
+
+MAPS = quote("v1/ConfigMap", safe="")
+
+
+async def reconcile(one: ConfigMap, ctx: Context) -> Any:
+    """Fails for `broken`, polls for `poll`, and writes a child of `parent`."""
+    match one.name:
+        case "broken":
+            raise RuntimeError("the database refused the connection")
+        case "poll":
+            return requeue(0.2)
+        case "parent":
+            await ctx.apply(ConfigMap(metadata=ObjectMeta(name="child"), data=one.data))
+        case _:
+            pass
+    return None
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncGenerator[tuple[str, Client, Browser], None]:
+    """A manager with a controller of ConfigMaps, its dashboard, and a browser that must not complain."""
+    require_browser()
+    async with open_client() as client, open_parts(dashboard()) as parts, Manager(client) as manager:
+        assert parts.setup is not None
+        parts.setup(manager)
+        manager.add(Controller(ConfigMap, reconcile, name="maps", namespace="default"))
+        await manager.wait_elected()
+        async with open_browser(folder) as browser:
+            yield parts.urls["dashboard"], client, browser
+            assert browser.complaints == []
+
+
+def config_map(name: str, **data: str) -> Any:
+    return tree("v1", "ConfigMap", name, data=data, metadata={"labels": {"app": name[:40].strip("-")}})
+
+
+async def is_wider_than_the_window(tab: Tab) -> bool:
+    return bool(await tab.run("document.documentElement.scrollWidth > window.innerWidth"))
+
+
+async def test_problems_come_first_and_disappear_when_they_are_solved(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        tab = await browser.open(url)
+        await tab.text("All healthy")
+        await client.create(config_map("broken"))
+        text = await tab.text("the database refused the connection")
+        assert text.index("Problems") < text.index("Controllers")
+        assert "retried in" in text
+        await tab.click(".problems a")
+        await tab.wait("location.hash.endsWith('/default/broken')")
+        await tab.text("because it has changed")
+        broken: Ref[Any] = Ref(GroupVersionKind("", "v1", "ConfigMap"), "broken", "default")
+        await client.delete(broken)
+        await tab.go("#/")
+        await tab.text("All healthy")
+
+
+async def test_a_table_is_live_filtered_and_sorted(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        for name in ("b", "a", "c"):
+            await client.create(config_map(name, **dict.fromkeys("xyz"[: ord(name) - 96], "")))
+        tab = await browser.open(f"{url}#/kind/{MAPS}")
+        await tab.text("1 to 3 of 3")
+        await client.create(config_map("new"))
+        await tab.text("1 to 4 of 4")
+        names = "[...document.querySelectorAll('tbody a')].map((one) => one.textContent).join(' ')"
+        await tab.click_text("button.sort", "Data")
+        await tab.wait(f"{names} === 'new a b c'")
+        await tab.run(
+            "[...document.querySelectorAll('button.sort')].find((one) => one.textContent.startsWith('Data')).click()"
+        )
+        await tab.wait(f"{names} === 'c b a new'")
+        await tab.run("document.getElementById('filter').focus()")
+        for key in "new":
+            await tab.press(key)
+        await tab.wait(f"{names} === 'new'")
+        assert await tab.run("document.activeElement.id") == "filter"  # live updates leave the focus alone
+        await tab.go(f"#/kind/{MAPS}?labels={quote('app in (a,b)')}")
+        await tab.wait(f"{names} === 'a b'")
+        await tab.go("#/search?q=app%3Dc")
+        await tab.wait(f"{names} === 'c ConfigMap app=c'")
+
+
+async def test_an_object_has_its_graph_its_writes_its_versions_and_its_text(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        await asyncio.sleep(6)  # the informers are followed
+        await client.create(config_map("parent", n="1"))
+        parent: Ref[Any] = Ref(GroupVersionKind("", "v1", "ConfigMap"), "parent", "default")
+        await asyncio.sleep(0.5)
+        await client.patch(parent, MergePatch({"data": {"n": "2"}}))
+        tab = await browser.open(f"{url}#/object/{MAPS}/default/parent")
+        assert "wrote ConfigMap default/child: 1 field" in await tab.text("1 field")
+        await tab.click_text("button", "Compare")
+        await tab.wait("document.querySelector('.diff .remove')?.textContent.includes(\"n: '1'\")")
+        assert not await tab.run("document.querySelector('details.source').open")
+        assert "managedFields" not in str(await tab.run("document.querySelector('details.source pre').textContent"))
+        await tab.click("details.source input")
+        await tab.wait("document.querySelector('details.source pre').textContent.includes('managedFields')")
+
+
+async def test_owners_and_children_are_a_graph_that_can_be_clicked(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        owner = await client.create(config_map("root"))
+        uid = owner.tree["metadata"]["uid"]
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "root", "uid": uid}
+        await client.create(tree("v1", "Secret", "leaf", metadata={"ownerReferences": [reference]}))
+        tab = await browser.open(f"{url}#/object/{MAPS}/default/root")
+        await tab.wait("document.querySelectorAll('.graph .node').length === 2")
+        await tab.run("document.querySelector('.graph a').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        await tab.wait("document.querySelector('h1')?.textContent.startsWith('leaf')")
+        await tab.wait("document.querySelectorAll('.graph .node').length === 2")
+
+
+async def test_polls_are_collapsed(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        await client.create(config_map("poll"))
+        tab = await browser.open(f"{url}#/object/{MAPS}/default/poll")
+        await tab.text("polls since")
+        assert await tab.run("document.querySelectorAll('.timeline li').length") <= 2
+
+
+async def test_ten_thousand_objects_stay_fluid(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        for start in range(0, 10_000, 500):
+            await asyncio.gather(
+                *(client.create(tree("v1", "Secret", f"s-{start + number:05}")) for number in range(500))
+            )
+        tab = await browser.open(f"{url}#/kind/{quote('v1/Secret', safe='')}")
+        await tab.text("1 to 200 of 10000")
+        assert await tab.run("document.querySelectorAll('tbody tr').length") == 200
+        began = asyncio.get_running_loop().time()
+        await tab.click_text("button", "Next page")
+        await tab.text("201 to 400 of 10000")
+        assert asyncio.get_running_loop().time() - began < 3
+        await tab.run("location.hash += '?q=s-09999'")
+        await tab.text("1 to 1 of 1")
+
+
+async def test_the_keyboard_reaches_everything(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        await client.create(config_map("one"))
+        tab = await browser.open(f"{url}#/kind/{MAPS}")
+        await tab.text("1 to 1 of 1")
+        await tab.press("j")
+        await tab.wait("document.activeElement.textContent === 'one'")
+        await tab.press("Enter")
+        await tab.wait("document.querySelector('h1')?.textContent.startsWith('one')")
+        await tab.press("u")
+        await tab.text("1 to 1 of 1")
+        await tab.press("/")
+        await tab.wait("document.activeElement.id === 'filter'")
+        await tab.press("Escape")
+        await tab.press("?")
+        await tab.wait("document.querySelector('dialog').open")
+        fields = "[...document.querySelectorAll('input, select, button')]"
+        unnamed = f"{fields}.filter((one) => !one.ariaLabel && !one.textContent && !one.labels?.length)"
+        assert await tab.run(f"{unnamed}.length") == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_no_page_is_wider_than_its_window(tmp_path: Path, width: int) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        await client.create(config_map("broken"))
+        await client.create(config_map("with-a-long-name-" * 8 + "x"))
+        tab = await browser.open(url, width=width, dark=width < 600)
+        await tab.text("the database refused")
+        for place in ("#/", "#/events", f"#/kind/{MAPS}", f"#/object/{MAPS}/default/broken", "#/search?q=broken"):
+            await tab.go(place)
+            await tab.wait("document.querySelector('h1') && !document.body.innerText.includes('Loading')")
+            assert not await is_wider_than_the_window(tab), place
