@@ -69,6 +69,15 @@ def test_warnings_of_the_last_minutes_are_one_problem_for_each_object_and_reason
     assert [(one["title"], one["times"]) for one in found] == [("Failed", 5), ("Other", 1)]
 
 
+def test_a_warning_is_over_when_its_object_is_well_again() -> None:
+    late = WALL + problems.SETTLED_AFTER + timedelta(seconds=1)
+    pod = ("v1/Pod", "default", "web")
+    assert problems.warned_objects([event(), event("Normal")]) == {pod}
+    assert len(problems.warning_events([event()], late)) == 1
+    assert len(problems.warning_events([event()], WALL, {pod})) == 1
+    assert problems.warning_events([event()], late, {pod}) == []
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

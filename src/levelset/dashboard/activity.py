@@ -105,9 +105,13 @@ class Activity:
 
     def writes_of(self, controller: str, outcome: Outcome[Any]) -> list[dict[str, Any]]:
         """The writes of one reconcile, each with the fields that it changed as far as the versions were seen."""
+        return [self._write_view(one) for one in self.made_in(controller, outcome)]
+
+    def made_in(self, controller: str, outcome: Outcome[Any]) -> list[ReconcileWrite]:
+        """The writes of one reconcile."""
         began, key = outcome.at - outcome.seconds, outcome.ref.key
         mine = [one for one in self.writes if one.controller == controller and one.key == key]
-        return [self._write_view(one) for one in mine if began <= one.at <= outcome.at]
+        return [one for one in mine if began <= one.at <= outcome.at]
 
     async def _run(self) -> None:
         while True:

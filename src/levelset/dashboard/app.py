@@ -11,6 +11,8 @@
 | `/api/object?kind=&name=[&namespace=][&whole=]` | one object with its Events, reconciles, owners and children |
 | `/api/diff?kind=&name=[&namespace=]&before=&after=` | how two versions of an object differ |
 | `/api/events` | the newest Events |
+| `/api/endpoints` | the addresses of Services |
+| `/api/reconciles` | the last reconciles of all controllers, with their spans |
 | `/api/metrics` | the metrics of the last hour |
 | `/api/logs` | the objects whose log can be read |
 | `/log?kind=&name=[&namespace=][&container=][&tail=][&follow=][&download=]` | a log, as text |
@@ -189,6 +191,14 @@ async def _logs(queries: Queries, _: Request) -> Any:
     return await queries.logs()
 
 
+async def _endpoints(queries: Queries, _: Request) -> Any:
+    return await queries.endpoints()
+
+
+async def _reconciles(queries: Queries, _: Request) -> Any:
+    return queries.reconciles()
+
+
 async def _search(queries: Queries, request: Request) -> Any:
     return await queries.search((request.parameter("q") or "")[:_LONGEST_TEXT])
 
@@ -235,12 +245,14 @@ def _object_of(request: Request) -> tuple[GroupVersionKind, str, str | None]:
 
 _QUERY_HANDLERS: Final[dict[str, QueryHandler]] = {
     "diff": _diff,
+    "endpoints": _endpoints,
     "events": _events,
     "kinds": _kinds,
     "logs": _logs,
     "metrics": _metrics,
     "object": _object,
     "problems": _problems,
+    "reconciles": _reconciles,
     "search": _search,
     "status": _status,
     "table": _table,

@@ -6,6 +6,7 @@ The input is not trusted: any field may be missing or have another type.
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -33,6 +34,10 @@ _SUSPICIOUS: Final = re.compile(
 """What the JSON of an object has that may be ill: all others need not be decoded."""
 
 
+Name = tuple[str, str, str]
+"""The kind, as in a URL, the namespace or nothing, and the name of an object."""
+
+
 class Illness(msgspec.Struct, frozen=True):
     """What is wrong with an object, how bad it is, and since when (in the object's own words)."""
 
@@ -48,23 +53,32 @@ class Scan(msgspec.Struct, frozen=True):
     ill: list[tuple[GroupVersionKind, CachedObject, Illness]]
     objects: int
     total_ill: int
+    good: frozenset[Name] = frozenset()
+    """Those of the objects that were asked for whose state is good."""
 
 
-async def scan(kinds: Mapping[GroupVersionKind, Iterable[CachedObject]], now: datetime) -> Scan:
+async def scan(
+    kinds: Mapping[GroupVersionKind, Iterable[CachedObject]], now: datetime, *, asked: AbstractSet[Name] = frozenset()
+) -> Scan:
     """Judges all these objects; lets other tasks run in between. At most `MOST_ILL` of them are listed."""
+    good: set[Name] = set()
     ill: list[tuple[GroupVersionKind, CachedObject, Illness]] = []
     seen = total = 0
     for gvk, objects in kinds.items():
+        kind = kind_text(gvk)
         for cached in objects:
             seen += 1
             if seen % _SLICE == 0:
                 await asyncio.sleep(0)
+            name = (kind, cached.namespace or "", cached.name)
+            if name in asked and state_of(cached.tree())[1] == "good":
+                good.add(name)
             found = illness_of(codec.decode_tree(cached.raw), now) if _SUSPICIOUS.search(cached.raw) else None
             if found is not None:
                 total += 1
                 if len(ill) < MOST_ILL:
                     ill.append((gvk, cached, found))
-    return Scan(ill, seen, total)
+    return Scan(ill, seen, total, frozenset(good))
 
 
 def illness_of(tree: Any, now: datetime) -> Illness | None:

@@ -5,10 +5,11 @@ a `tone`: `bad` for what needs a person, `busy` for what may repair itself.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from levelset.dashboard.object_health import Scan, kind_and_name, parse_time
+from levelset.dashboard.object_health import Name, Scan, kind_and_name, parse_time
 from levelset.dashboard.views import kind_text, text_of
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Outcome
@@ -24,6 +25,7 @@ __all__ = [
     "one_list",
     "shards_without_owner",
     "slow_reconciles",
+    "warned_objects",
     "warning_events",
 ]
 
@@ -33,6 +35,8 @@ Tone = Literal["bad", "busy"]
 MOST_PROBLEMS: Final = 200
 EVENT_AGE: Final = timedelta(minutes=10)
 """Warnings that are older than this are not shown as a problem; the page of events has them."""
+SETTLED_AFTER: Final = timedelta(seconds=15)
+"""A Warning about an object that is well is no problem any more after this time."""
 HOT_LOOP_AGE: Final = timedelta(minutes=10)
 LAG: Final = 150.0
 """An API server sends a bookmark about every minute: a watch that is silent for longer than this many seconds lags."""
@@ -107,15 +111,27 @@ def ill_objects(found: Scan) -> list[Problem]:
     ]
 
 
-def warning_events(events: Iterable[Mapping[str, Any]], wall: datetime) -> list[Problem]:
-    """The Warnings of the last minutes, one for each object and reason, of events as the page shows them."""
+def warned_objects(events: Iterable[Mapping[str, Any]]) -> frozenset[Name]:
+    """The objects that have Warnings."""
+    return frozenset(_name(one["about"]) for one in events if one["type"] != "Normal")
+
+
+def warning_events(
+    events: Iterable[Mapping[str, Any]], wall: datetime, good: AbstractSet[Name] = frozenset()
+) -> list[Problem]:
+    """The Warnings of the last minutes, one for each object and reason, of events as the page shows them.
+
+    Those about objects that are `good` by now are over after a few seconds.
+    """
     found: dict[tuple[str, ...], Problem] = {}
     for one in events:
         at = parse_time(one["at"])
         if one["type"] == "Normal" or at is None or wall - at > EVENT_AGE:
             continue
         about = one["about"]
-        key = (about["kind"], about["namespace"] or "", about["name"], one["reason"])
+        if _name(about) in good and wall - at > SETTLED_AFTER:
+            continue
+        key = (*_name(about), one["reason"])
         if key in found:
             found[key]["times"] += one["count"]
         else:
@@ -191,16 +207,15 @@ def one_list(problems: Iterable[Problem]) -> dict[str, Any]:
     An event about an object that has another problem already is left out: it says the same once more.
     """
     found = list(problems)
-    told = {_key(one) for one in found if one["category"] != "event" and one["object"]}
-    kept = [one for one in found if one["category"] != "event" or _key(one) not in told]
+    told = {_name(one["object"]) for one in found if one["category"] != "event" and one["object"]}
+    kept = [one for one in found if one["category"] != "event" or _name(one["object"]) not in told]
     kept.sort(key=lambda one: one["since"] or "", reverse=True)
     kept.sort(key=lambda one: (one["tone"] != "bad", _ORDER.index(one["category"])))
     return {"problems": kept[:MOST_PROBLEMS], "total": len(kept)}
 
 
-def _key(problem: Problem) -> tuple[str, str, str]:
-    about = problem["object"]
-    return (about["kind"], about["namespace"] or "", about["name"]) if about else ("", "", "")
+def _name(about: Mapping[str, Any]) -> Name:
+    return about["kind"], about["namespace"] or "", about["name"]
 
 
 def _problem(category: str, title: str, message: str, tone: Tone = "bad", *, about: Any = None, **more: Any) -> Problem:

@@ -15,11 +15,12 @@ from levelset.client.object_types import view_of
 from levelset.client.rest_mapper import ApiResource, RestMapper
 from levelset.dashboard import problems, views
 from levelset.dashboard.activity import Activity
+from levelset.dashboard.endpoints import list_endpoints
 from levelset.dashboard.log_streams import log_choices
-from levelset.dashboard.object_health import Scan, scan
+from levelset.dashboard.object_health import Name, Scan, scan
 from levelset.dashboard.object_versions import unified_diff
 from levelset.dashboard.owner_graph import Member, children_of, owners_of
-from levelset.dashboard.reconcile_timeline import timeline_of
+from levelset.dashboard.reconcile_timeline import last_reconciles, timeline_of
 from levelset.dashboard.resource_table import TableQuery, TableReader, read_search, search
 from levelset.errors import ApiError, LevelsetError, NotFound
 from levelset.objects.cached_object import CachedObject, Head
@@ -101,8 +102,8 @@ class Queries:
         """What is broken now, the worst first, and how many objects were looked at."""
         now, wall = timing.now(), wall_clock()
         source, controllers = self._source, self._source.controllers().values()
-        found = await self._scan(now, wall)
         events = (await self.events())["events"]
+        found = await self._scan(now, wall, problems.warned_objects(events))
         growing = {} if self._activity is None else self._activity.metrics.growing()
         all_ = [
             *problems.shards_without_owner(source.members(), source.moves()),
@@ -116,7 +117,7 @@ class Queries:
             *problems.hot_loops(source.hot_loops(), wall),
             *problems.ill_objects(found),
             *problems.growing_queues(growing),
-            *problems.warning_events(events, wall),
+            *problems.warning_events(events, wall, found.good),
         ]
         return {**problems.one_list(all_), "objects": found.objects, "illObjects": found.total_ill}
 
@@ -146,6 +147,14 @@ class Queries:
     async def logs(self) -> dict[str, Any]:
         """The objects whose log can be read."""
         return await log_choices(self._source.client(), await self._served())
+
+    async def endpoints(self) -> dict[str, Any]:
+        """The addresses of all Services."""
+        return await list_endpoints(self._source.client(), await self._served())
+
+    def reconciles(self) -> dict[str, Any]:
+        """The last reconciles of all controllers, newest first, with the spans of each."""
+        return {"reconciles": last_reconciles(self._source.controllers(), self._activity)}
 
     def metrics(self) -> dict[str, Any]:
         """The series of the last hour; empty without a manager."""
@@ -295,13 +304,13 @@ class Queries:
         seen = self._activity.versions.of((gvk, cached.namespace, cached.name))
         return [{"version": one.resource_version, "at": one.at} for one in reversed(seen)]
 
-    async def _scan(self, now: float, wall: datetime) -> Scan:
+    async def _scan(self, now: float, wall: datetime, asked: frozenset[Name]) -> Scan:
         """The ill objects; one scan for all requests that come within a short time."""
         if self._scans is None or now - self._scans[0] > _SCAN_SECONDS:
-            self._scans = (now, asyncio.ensure_future(self._new_scan(wall)))
+            self._scans = (now, asyncio.ensure_future(self._new_scan(wall, asked)))
         return await asyncio.shield(self._scans[1])
 
-    async def _new_scan(self, wall: datetime) -> Scan:
+    async def _new_scan(self, wall: datetime, asked: frozenset[Name]) -> Scan:
         """Scans the caches of the informers, and lists what has none: all kinds of a server in this process."""
         kinds: dict[GroupVersionKind, list[CachedObject]] = {}
         for cluster in self._source.clusters():
@@ -314,7 +323,7 @@ class Queries:
             gvk = served.gvk
             if (gvk.group, gvk.kind) not in cached and self._is_scanned(gvk):
                 kinds[gvk] = await self._list_some(gvk)
-        return await scan(kinds, wall)
+        return await scan(kinds, wall, asked=asked)
 
     def _is_scanned(self, gvk: GroupVersionKind) -> bool:
         """Whether a kind without an informer is listed: on a remote server only where it is worth the request."""

@@ -3,17 +3,21 @@
 Reconciles that only poll are collapsed: those that were requeued by themselves, changed nothing and did not fail.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
 from typing import Any, Final
 
 from levelset.dashboard.activity import Activity
+from levelset.dashboard.views import kind_text
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.admin import wall_time
 
-__all__ = ["collapse_polls", "entry_of", "timeline_of"]
+__all__ = ["collapse_polls", "entry_of", "last_reconciles", "timeline_of"]
 
 MOST_ENTRIES: Final = 50
+MOST_SHOWN: Final = 100
+_MOST_SPANS: Final = 50
 _POLL_REASONS: Final = frozenset({"requeued", "bulk"})
 _QUIET: Final = frozenset({"done", "requeued"})
 
@@ -30,6 +34,43 @@ def timeline_of(
     ]
     mine.sort(key=lambda one: one[0])
     return collapse_polls(entry for _, entry in mine)[-MOST_ENTRIES:][::-1]
+
+
+def last_reconciles(
+    controllers: Mapping[str, RunningController[Any]], activity: Activity | None
+) -> list[dict[str, Any]]:
+    """The last reconciles of all controllers, newest first: with the spans that are known without tracing."""
+    all_ = [(name, one) for name, controller in controllers.items() for one in controller.history[-MOST_SHOWN:]]
+    newest = nlargest(MOST_SHOWN, all_, key=lambda one: one[1].at)
+    return [_with_spans(name, one, activity) for name, one in newest]
+
+
+def _with_spans(controller: str, outcome: Outcome[Any], activity: Activity | None) -> dict[str, Any]:
+    """A reconcile with its spans; each begins so many seconds after the request was due."""
+    due = outcome.at - outcome.seconds - outcome.waited
+    writes = [] if activity is None else activity.made_in(controller, outcome)
+    spans = [
+        {"name": "in the queue", "from": 0.0, "seconds": outcome.waited},
+        {"name": "reconcile", "from": outcome.waited, "seconds": outcome.seconds},
+        *(
+            {
+                "name": f"wrote {one.write.gvk.kind} {one.write.name}",
+                "from": one.at - due,
+                "seconds": 0.0,
+            }
+            for one in writes[:_MOST_SPANS]
+        ),
+    ]
+    return {
+        "controller": controller,
+        "object": {"kind": kind_text(outcome.ref.gvk), "name": outcome.ref.name, "namespace": outcome.ref.namespace},
+        "result": outcome.result,
+        "at": wall_time(outcome.at),
+        "reasons": [str(one) for one in outcome.reasons],
+        "error": None if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}",
+        "seconds": outcome.waited + outcome.seconds,
+        "spans": spans,
+    }
 
 
 def entry_of(controller: str, outcome: Outcome[Any], activity: Activity | None) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def test_history_is_bounded_newest_last_and_counts_all() -> None:
 def test_a_record_becomes_an_outcome_when_it_is_read() -> None:
     error = ValueError()
     history = history_of(record("a"), record("b", "failed", error))
-    made: Outcome[Any] = Outcome(web_ref("a"), "done", await_change(), None, 0.1, (CHANGED,), 0, 0.2)
+    made: Outcome[Any] = Outcome(web_ref("a"), "done", await_change(), None, 0.1, (CHANGED,), 0, 0.2, 7.0)
     assert (history.total, history[0], next(iter(history))) == (2, made, made)
     assert (history[-1].result, history[-1].error) == ("failed", error)
     assert (history.of(web_ref("a")), history.of(web_ref("c"))) == ([made], [])

@@ -9,11 +9,17 @@ import { EventsPage } from "./events.js";
 import { KindPage, SearchPage } from "./objects.js";
 import { ObjectPage } from "./object.js";
 import { LogsPage } from "./logs.js";
+import { MetricsPage } from "./metrics.js";
+import { ReconcilesPage } from "./reconciles.js";
+import { EndpointsPage } from "./endpoints.js";
 
 // A cookie has replaced the token: remove it from the address bar, so that it is not copied.
 history.replaceState(null, "", location.pathname + location.hash);
 
-const PAGES = { "": Overview, events: EventsPage, kind: KindPage, object: ObjectPage, search: SearchPage, logs: LogsPage };
+const PAGES = {
+  "": Overview, events: EventsPage, kind: KindPage, object: ObjectPage, search: SearchPage, logs: LogsPage,
+  metrics: MetricsPage, reconciles: ReconcilesPage, endpoints: EndpointsPage,
+};
 
 function App() {
   const route = useRoute();

@@ -1,0 +1,60 @@
+// A chart of the last hour, drawn as SVG: lines over time, with a scale, and the values under the pointer.
+
+import { html, useRef, useState } from "./html.js";
+import { clock } from "./parts.js";
+
+const WIDTH = 320, HEIGHT = 96, TOP = 8, BOTTOM = 16;
+
+// The points of a line; values that are missing interrupt it. Pure.
+export function linePath(times, values, { from, to, max }) {
+  let path = "", isDown = false;
+  values.forEach((value, at) => {
+    if (value === null || value === undefined) { isDown = false; return; }
+    const x = (times[at] - from) / Math.max(1, to - from) * WIDTH;
+    const y = TOP + (1 - value / (max || 1)) * (HEIGHT - TOP - BOTTOM);
+    path += `${isDown ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`;
+    isDown = true;
+  });
+  return path;
+}
+
+// A round number that is at least as large.
+export function ceiling(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= value * 0.999);
+}
+
+export function Chart({ title, times, lines, format }) {
+  const [at, setAt] = useState(null);
+  const box = useRef(null);
+  const known = lines.flatMap((one) => one.values.filter((value) => value !== null && value !== undefined));
+  const max = ceiling(Math.max(0, ...known));
+  const to = times[times.length - 1] || 0, from = Math.min(to - 60, times[0] || 0);
+  const point = (event) => {
+    const area = box.current.getBoundingClientRect();
+    const time = from + (event.clientX - area.left) / area.width * (to - from);
+    setAt(nearest(times, time));
+  };
+  const shown = at === null || at >= times.length ? times.length - 1 : at;
+  const values = lines.map((one) => `${one.name} ${isNumber(one.values[shown]) ? format(one.values[shown]) : "none"}`).join(", ");
+  const x = (times[shown] - from) / Math.max(1, to - from) * WIDTH;
+  return html`<figure class="chart">
+    <figcaption>${title} <span class="quiet">${values}${at === null ? "" : ` at ${clock(times[shown] * 1000)}`}</span></figcaption>
+    <svg ref=${box} viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${`${title}, last value: ${values}`}
+      onPointerMove=${point} onPointerLeave=${() => setAt(null)}>
+      <path class="grid" d=${`M0 ${TOP}H${WIDTH}M0 ${HEIGHT - BOTTOM}H${WIDTH}`} />
+      ${lines.map((one, number) => html`<path key=${one.name} class=${`series s${number} ${one.className || ""}`} d=${linePath(times, one.values, { from, to, max })} />`)}
+      ${at === null ? "" : html`<path class="cursor" d=${`M${x.toFixed(1)} ${TOP}V${HEIGHT - BOTTOM}`} />`}
+    </svg>
+    <div class="scale quiet"><span>${clock(from * 1000)}</span><span>0 to ${format(max)}</span><span>${clock(to * 1000)}</span></div>
+  </figure>`;
+}
+
+const isNumber = (value) => typeof value === "number";
+
+function nearest(times, time) {
+  let best = 0;
+  times.forEach((one, at) => { if (Math.abs(one - time) < Math.abs(times[best] - time)) best = at; });
+  return best;
+}
