@@ -1,10 +1,12 @@
 """`levelset dev` reloads controllers when a file is saved; the server and its objects stay."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,8 +59,8 @@ class Process:
 
 
 @contextmanager
-def developing(folder: Path, target: str = "site.py:sites") -> Generator[Process, None, None]:
-    argv = ["levelset", "dev", target, "--every", "0.02"]
+def developing(folder: Path, target: str = "site.py:sites", *more: str) -> Generator[Process, None, None]:
+    argv = ["levelset", "dev", target, "--every", "0.02", *more]
     command = [sys.executable, "-c", START.format(argv=argv)]
     environment = {**ENVIRONMENT, "LEVELSET_RUNTIME_DIR": str(folder / "runtime")}
     with subprocess.Popen(
@@ -130,3 +132,18 @@ def test_a_missing_file_is_noticed_when_it_is_created(tmp_path: Path) -> None:
         (tmp_path / "helpful_words.py").write_text("")
         lines = process.until("running     second")
         assert "saved       helpful_words.py" in lines
+
+
+def test_the_dashboard_shows_one_generation_after_the_other(tmp_path: Path) -> None:
+    write(tmp_path, "first")
+    with developing(tmp_path, "site.py:sites", "--dashboard", "0") as process:
+        (line,) = [one for one in process.until("running     first") if one.startswith("dashboard ")]
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        url = line.split()[1]
+        assert b"/assets/main.js" in opener.open(url).read()
+        status = f"{url.partition('?')[0]}api/status"
+        assert [one["name"] for one in json.load(opener.open(status))["controllers"]] == ["first"]
+        write(tmp_path, "second")
+        process.until("running     second")
+        assert [one["name"] for one in json.load(opener.open(status))["controllers"]] == ["second"]
+        assert json.load(opener.open(status))["hasActions"] is False

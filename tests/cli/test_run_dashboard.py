@@ -1,12 +1,36 @@
-"""The `--dashboard` option of `up` and `run`."""
+"""The dashboard on the command line: the `--dashboard` option of `up` and `run`, and `levelset dashboard`."""
 
+import json
+import signal
 import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from levelset.cli.commands import levelset
+from tests.cli.test_dev import ENVIRONMENT, START, Process
+
+
+@contextmanager
+def command(argv: Sequence[str], folder: Path) -> Generator[Process, None, None]:
+    """A command that runs until the block is left, and then ends by itself."""
+    environment = {**ENVIRONMENT, "LEVELSET_RUNTIME_DIR": str(folder / "runtime")}
+    line = [sys.executable, "-c", START.format(argv=[*argv])]
+    with subprocess.Popen(
+        line, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Process(process)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=15) == 0
+        finally:
+            process.kill()
 
 
 def invoke(*words: str) -> Result:
@@ -28,3 +52,26 @@ def test_a_port_in_use_is_refused_at_the_start(tmp_path: Path, monkeypatch: pyte
     assert result.exit_code == 2
     assert f"Port {port} on 127.0.0.1 is in use" in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_any_cluster_has_a_dashboard(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    server = ["levelset", "serve", "--kubeconfig", str(kubeconfig), "--port", "0"]
+    with command(server, tmp_path) as served:
+        served.until("kubeconfig")
+        argv = ["levelset", "dashboard", "--kubeconfig", str(kubeconfig), "--dashboard-actions"]
+        with command(argv, tmp_path) as process:
+            url = process.until("dashboard ")[-1].split()[1]
+            opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            opener.open(url).read()
+            base = url.partition("?")[0]
+            kinds = {one["kind"]: one["count"] for one in json.load(opener.open(f"{base}api/kinds"))["kinds"]}
+            assert json.load(opener.open(f"{base}api/problems"))["total"] == 0
+            assert json.load(opener.open(f"{base}api/status"))["hasActions"] is True
+    assert kinds["v1/Namespace"] >= 4
+
+
+def test_a_cluster_that_cannot_be_reached_is_an_error(tmp_path: Path) -> None:
+    result = invoke("dashboard", "--kubeconfig", str(tmp_path / "nothing"))
+    assert result.exit_code != 0
+    assert "nothing" in result.stderr

@@ -1,10 +1,13 @@
 """Access control of the dashboard: token, loopback, GET only, same origin."""
 
+from pathlib import Path
+
 import pytest
 
 from levelset.dashboard import AccessPolicy
-from levelset.dashboard.access import is_loopback
+from levelset.dashboard.access import is_loopback, token_of_port
 from levelset.http import Headers, Request
+from levelset.runtime.manager.process_records import FOLDER_VARIABLE
 
 ACCESS = AccessPolicy("s3cret")
 COOKIE = ACCESS.cookie.partition(";")[0]
@@ -77,3 +80,16 @@ def test_a_token_is_long_and_new_each_time() -> None:
     one, two = AccessPolicy(), AccessPolicy()
     assert one.token != two.token
     assert len(one.token) >= 40
+
+
+def test_the_token_of_a_chosen_port_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "private"))
+    token = token_of_port(8080)
+    assert token is not None
+    assert len(token) >= 40
+    assert (token_of_port(8080), token_of_port(0)) == (token, None)
+    assert token_of_port(8081) != token
+    (path,) = tmp_path.glob("private/dashboard-8080.token")
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.write_text("short", encoding="ascii")
+    assert token_of_port(8080) not in {token, "short"}

@@ -60,7 +60,7 @@ def test_a_queue_grows_if_it_does_so_for_a_minute() -> None:
 
 
 def test_samples_are_bounded_and_become_rates() -> None:
-    history = MetricsHistory(kept=3)
+    history = MetricsHistory(most=3)
     for number, total in enumerate((0, 10, 30, 5)):
         sample = ControllerSample(number, 0, total, errors=number, median=0.1)
         history.add(Sample(number * 5.0, {"maps": sample}, requests=total))

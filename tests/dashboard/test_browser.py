@@ -25,6 +25,7 @@ from levelset.runtime.manager.system import open_parts
 from tests.dashboard.browser import open_browser, require_browser
 from tests.dashboard.fixtures import open_client, tree
 from tests.dashboard.test_app_serving import whole
+from tests.dashboard.test_log_streams import with_logs
 
 pytestmark = pytest.mark.browser
 NAME = "<img src=x onerror=document.title='pwned'>"
@@ -133,6 +134,18 @@ async def test_lines_of_a_log_are_text_in_a_browser(tmp_path: Path) -> None:
         path = "/api/v1/namespaces/default/configmaps/noisy/log"
         assert is_harmless(await browser.show(front.url + path, "&lt;!doctype html"))
     await server.stop()
+
+
+async def test_lines_of_a_log_are_coloured_text_in_the_page(tmp_path: Path) -> None:
+    require_browser()
+    line = f"\x1b[31m{ATTACK}\x1b[0m \x1b]8;;javascript:alert(1)\x07link\x1b]8;;\x07\n".encode()
+    async with with_logs(line) as (page, _), Server(page.handle) as server, open_browser(tmp_path) as browser:
+        tab = await browser.open(f"{page.address(server.url)}#/logs?of={quote('v1/Pod', safe='')},default,web,app")
+        html = await tab.html("&lt;img src=x")
+        assert is_harmless(html)
+        assert "javascript:" not in html
+        assert await tab.run("document.querySelector('.log .fg1').textContent.startsWith('<img')")
+        assert browser.complaints == []
 
 
 async def test_another_site_can_neither_frame_nor_read_nor_write(tmp_path: Path) -> None:

@@ -11,16 +11,19 @@ import pytest
 
 from levelset import Context, Controller, ObjectMeta, requeue
 from levelset.client import Client, MergePatch
-from levelset.dashboard import dashboard
+from levelset.dashboard import DashboardSource, dashboard, open_dashboard
+from levelset.http import Server
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.runtime.manager import Manager
+from levelset.runtime.manager.process_records import FOLDER_VARIABLE
 from levelset.runtime.manager.system import open_parts
 from tests.dashboard.browser import Browser, Tab, open_browser, require_browser
 from tests.dashboard.fixtures import open_client, tree
 
 pytestmark = pytest.mark.browser
 
+OTHERS = ("#/metrics", "#/reconciles", "#/endpoints", "#/logs")
 MAPS = quote("v1/ConfigMap", safe="")
 
 
@@ -39,17 +42,19 @@ async def reconcile(one: ConfigMap, ctx: Context) -> Any:
 
 
 @asynccontextmanager
-async def served(folder: Path) -> AsyncGenerator[tuple[str, Client, Browser], None]:
+async def served(folder: Path, *, actions: bool = False) -> AsyncGenerator[tuple[str, Client, Browser], None]:
     """A manager with a controller of ConfigMaps, its dashboard, and a browser that must not complain."""
     require_browser()
-    async with open_client() as client, open_parts(dashboard()) as parts, Manager(client) as manager:
+    parts_ = open_parts(dashboard(actions=actions))
+    async with open_client() as client, parts_ as parts, Manager(client) as manager:
         assert parts.setup is not None
         parts.setup(manager)
         manager.add(Controller(ConfigMap, reconcile, name="maps", namespace="default"))
         await manager.wait_elected()
         async with open_browser(folder) as browser:
             yield parts.urls["dashboard"], client, browser
-            assert browser.complaints == []
+            # A browser notes each 404: an object that was deleted while it is shown is one.
+            assert [one for one in browser.complaints if "status of 404" not in one] == []
 
 
 def config_map(name: str, **data: str) -> Any:
@@ -179,6 +184,77 @@ async def test_the_keyboard_reaches_everything(tmp_path: Path) -> None:
         assert await tab.run(f"{unnamed}.length") == 0
 
 
+async def test_metrics_reconciles_and_endpoints_are_shown(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        await client.create(config_map("parent", n="1"))
+        ports = [{"port": 80, "name": "web"}]
+        await client.create(tree("v1", "Service", "shop", spec={"ports": ports, "selector": {"app": "shop"}}))
+        tab = await browser.open(f"{url}#/endpoints")
+        await tab.text("inside the cluster")
+        await tab.go("#/reconciles")
+        await tab.text("ConfigMap default/parent")
+        await tab.click("main details summary")
+        await tab.text("in the queue")
+        await tab.go("#/metrics")
+        await tab.wait("document.querySelectorAll('.chart .series').length >= 7", 20)
+        assert "NaN" not in str(await tab.run("document.querySelector('main').innerHTML"))
+
+
+async def test_actions_change_objects_after_they_were_confirmed(tmp_path: Path) -> None:
+    async with served(tmp_path, actions=True) as (url, client, browser):
+        await client.create(config_map("one", a="old"))
+        tab = await browser.open(f"{url}#/object/{MAPS}/default/one")
+        await tab.click_text("button", "Edit")
+        await tab.wait("document.querySelector('textarea')?.value.includes('a: old')")
+        await tab.run(
+            "document.querySelector('textarea').value = document.querySelector('textarea').value.replace('old', 'new')"
+        )
+        await tab.click_text("button", "Try it")
+        await tab.wait("document.querySelector('.diff .add')?.textContent.includes('a: new')")
+        one: Ref[Any] = Ref(GroupVersionKind("", "v1", "ConfigMap"), "one", "default")
+        assert (await client.get(one)).tree["data"] == {"a": "old"}
+        await tab.click_text("button", "Write it")
+        await tab.wait("document.querySelector('textarea') === null")
+        assert (await client.get(one)).tree["data"] == {"a": "new"}
+        await tab.click_text("button", "Reconcile now")
+        await tab.text("requested by the dashboard")
+        await tab.go("#/")
+        await tab.click_text("button", "Pause")
+        await tab.text("paused")
+        await tab.click_text("button", "Resume")
+        await tab.wait("!document.querySelector('main').innerText.includes('paused')")
+        await tab.go(f"#/object/{MAPS}/default/one")
+        await tab.click_text("main button", "Delete")
+        await tab.wait("document.querySelector('main dialog').open")
+        await tab.click_text("main dialog button", "Keep it")
+        assert await client.find(one) is not None
+        await tab.click_text("main button", "Delete")
+        await tab.click_text("main dialog button", "Delete it")
+        await tab.text("It may have been deleted")
+        assert await client.find(one) is None
+
+
+async def test_an_open_page_reconnects_after_a_restart_on_the_same_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_browser()
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "private"))
+    async with Server(lambda _: pytest.fail("no request is expected")) as free:
+        port = free.port
+    async with open_client() as client, open_browser(tmp_path / "browser") as browser:
+        async with open_dashboard(port) as (page, url):
+            page.show(DashboardSource.of_client(client))
+            tab = await browser.open(f"{url}#/kind/{MAPS}")
+            await tab.text("live")
+        await tab.text("not connected")
+        await client.create(config_map("meanwhile"))
+        async with open_dashboard(port) as (page, again):
+            page.show(DashboardSource.of_client(client))
+            assert again == url
+            await tab.wait("document.querySelector('#live').textContent === 'live'", 20)
+            await tab.text("meanwhile")
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 async def test_no_page_is_wider_than_its_window(tmp_path: Path, width: int) -> None:
     async with served(tmp_path) as (url, client, browser):
@@ -186,7 +262,14 @@ async def test_no_page_is_wider_than_its_window(tmp_path: Path, width: int) -> N
         await client.create(config_map("with-a-long-name-" * 8 + "x"))
         tab = await browser.open(url, width=width, dark=width < 600)
         await tab.text("the database refused")
-        for place in ("#/", "#/events", f"#/kind/{MAPS}", f"#/object/{MAPS}/default/broken", "#/search?q=broken"):
+        for place in (
+            "#/",
+            "#/events",
+            f"#/kind/{MAPS}",
+            f"#/object/{MAPS}/default/broken",
+            "#/search?q=broken",
+            *OTHERS,
+        ):
             await tab.go(place)
             await tab.wait("document.querySelector('h1') && !document.body.innerText.includes('Loading')")
             assert not await is_wider_than_the_window(tab), place

@@ -32,9 +32,17 @@ async def log(request: LogRequest) -> AsyncIterator[bytes]:
 
 
 @asynccontextmanager
-async def with_logs() -> AsyncGenerator[tuple[Dashboard, Client], None]:
+async def with_logs(line: bytes | None = None) -> AsyncGenerator[tuple[Dashboard, Client], None]:
+    """A dashboard with the Pod `web`, whose log has these lines, or only the given one."""
+
+    async def fixed(_: LogRequest) -> AsyncIterator[bytes]:
+        async def read() -> AsyncIterator[bytes]:
+            yield line or b""
+
+        return read()
+
     server = ApiServer()
-    server.serve_logs("", "Pod", log)
+    server.serve_logs("", "Pod", log if line is None else fixed)
     await server.start(listen=False)
     async with await Client.connect(server) as client:
         containers = [{"name": name, "image": "i"} for name in ("app", "proxy")]

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from levelset.cli.output import progress, reporting_errors, verbose_option
+from levelset.cli.run import actions_option, read_dashboard
 from levelset.cli.targets import LoadedTargets, load_controllers
 from levelset.client.client import Client
 from levelset.codegen.crd import crds_of
@@ -30,6 +31,9 @@ from levelset.runtime.manager.crd_install import CRD_GVK, is_established
 from levelset.runtime.manager.local_server import open_local_server
 from levelset.runtime.manager.logs import set_up_logs
 from levelset.runtime.webhook import AdmissionHook
+
+if TYPE_CHECKING:
+    from levelset.dashboard import Dashboard
 
 __all__ = [
     "DevServer",
@@ -129,9 +133,21 @@ _GRACE: Final = 5.0
 @click.command()
 @click.argument("targets", metavar="MODULE:CONTROLLERS...", nargs=-1, required=True)
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
+@click.option(
+    "--dashboard", default="no", metavar="PORT|no", callback=read_dashboard, help="Serve the dashboard at this port."
+)
+@actions_option
 @verbose_option
 @click.option("--every", default=_EVERY, hidden=True, help="Seconds between two checks of the files.")
-def dev(targets: tuple[str, ...], kubeconfig: str | None, verbose: bool, every: float) -> None:
+def dev(
+    *,
+    targets: tuple[str, ...],
+    kubeconfig: str | None,
+    verbose: bool,
+    every: float,
+    dashboard: int | None,
+    dashboard_actions: bool,
+) -> None:
     """Runs controllers on a local API server and reloads them when a file is saved.
 
     The server and its objects stay; changed CRDs are applied and their diff is shown. While the code cannot be
@@ -141,13 +157,26 @@ def dev(targets: tuple[str, ...], kubeconfig: str | None, verbose: bool, every: 
     """
     set_up_logs(None, verbose=verbose)
     with reporting_errors():
-        asyncio.run(DevServer(targets, Path.cwd(), kubeconfig, every).run())
+        server = DevServer(targets, Path.cwd(), kubeconfig, every, dashboard, actions=dashboard_actions)
+        asyncio.run(server.run())
 
 
 class DevServer:
     """One API server, and one generation of controllers after the other."""
 
-    def __init__(self, targets: Sequence[str], folder: Path, kubeconfig: str | None, every: float) -> None:
+    def __init__(
+        self,
+        targets: Sequence[str],
+        folder: Path,
+        kubeconfig: str | None,
+        every: float,
+        dashboard: int | None = None,
+        *,
+        actions: bool = False,
+    ) -> None:
+        self._dashboard = dashboard
+        self._actions = actions
+        self._page: Dashboard | None = None
         self._targets = targets
         self._folder = folder.resolve()
         self._kubeconfig = kubeconfig
@@ -166,15 +195,28 @@ class DevServer:
             client = await stack.enter_async_context(await Client.connect(local.server))
             click.echo(f"url         {local.server.url}")
             click.echo(f"kubeconfig  {local.kubeconfig}")
+            await self._open_dashboard(stack)
             while not self._stopped.is_set():
                 await self._define(client, found)
                 found = await self._generation(client, found)
+
+    async def _open_dashboard(self, stack: AsyncExitStack) -> None:
+        """Serves the dashboard, which shows one generation after the other."""
+        if self._dashboard is None and not self._actions:
+            return
+        from levelset.dashboard import open_dashboard  # noqa: PLC0415  # imported late: only this option needs it
+
+        opened = open_dashboard(self._dashboard or 0, actions=self._actions)
+        self._page, url = await stack.enter_async_context(opened)
+        click.echo(f"dashboard   {url}")
 
     async def _generation(self, client: Client, found: LoadedTargets) -> LoadedTargets:
         """Runs these controllers until the code was reloaded or a signal arrives; returns the next generation."""
         manager = Manager(client, grace=_GRACE, admin=True, webhooks=found.webhooks)
         for one in found.controllers:
             manager.add(one)
+        if self._page is not None:
+            self._page.show_manager(manager)
         async with manager:
             found = await self._until_saved(manager, found)
         return found  # noqa: RET504  # a return inside the block is unreachable for mypy

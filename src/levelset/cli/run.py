@@ -1,7 +1,8 @@
 """`levelset run module:controllers`: runs controllers against a cluster, or on a local API server."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -11,7 +12,9 @@ from levelset.cli.targets import load_controllers
 from levelset.runtime.manager import System
 from levelset.runtime.manager import run as run_all
 
-__all__ = ["open_dashboard", "program_arguments", "read_dashboard", "run"]
+__all__ = ["actions_option", "open_dashboard", "program_arguments", "read_dashboard", "run"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def read_dashboard(_: click.Context, option: click.Parameter, value: str) -> int | None:
@@ -23,11 +26,17 @@ def read_dashboard(_: click.Context, option: click.Parameter, value: str) -> int
     return int(value)
 
 
-def open_dashboard(port: int) -> System:
+def open_dashboard(port: int, *, actions: bool) -> System:
     """The dashboard as a System to run with the controllers."""
     from levelset.dashboard import dashboard  # noqa: PLC0415  # imported late: only these commands need it
 
-    return dashboard(port)
+    return dashboard(port, actions=actions)
+
+
+def actions_option(function: F) -> F:
+    """Adds the option `--dashboard-actions`."""
+    text = "Let the dashboard change objects and pause controllers."
+    return click.option("--dashboard-actions", is_flag=True, help=text)(function)
 
 
 @click.command()
@@ -40,13 +49,14 @@ def open_dashboard(port: int) -> System:
 @click.option("--leader", metavar="NAME", help="Use leader election with the Lease of this name.")
 @click.option("--shards", metavar="NAME", help="Share the objects with all replicas of this name.")
 @click.option("--dashboard", is_flag=True, help="Serve the dashboard, and print its URL.")
+@actions_option
 @click.option("--record", metavar="FILE", help="Record the run in this file, for `levelset replay`.")
 @click.option("--record-size", metavar="SIZE", help="End recordings at this size, such as 64Mi.  [default: 256Mi]")
 @click.option("--record-time", metavar="TIME", help="End recordings after this time, such as 10m.")
 @click.option("--log-json", is_flag=True, help="Write logs as JSON lines.")
 @verbose_option
 @output_option
-def run(*, targets: tuple[str, ...], dashboard: bool, **options: Any) -> None:
+def run(*, targets: tuple[str, ...], dashboard: bool, dashboard_actions: bool, **options: Any) -> None:
     """Runs controllers until SIGINT or SIGTERM.
 
     MODULE:CONTROLLERS names a Controller or a System, a list of them, or a function that returns them; a module alone
@@ -62,7 +72,7 @@ def run(*, targets: tuple[str, ...], dashboard: bool, **options: Any) -> None:
     with reporting_errors(), progress("importing the controllers", output=output):
         found = load_controllers(targets)
     own: dict[str, Any] = {"webhooks": found.loose_webhooks, "waiting": partial(progress, output=output)}
-    pages = [open_dashboard(0)] if dashboard else []
+    pages = [open_dashboard(0, actions=dashboard_actions)] if dashboard or dashboard_actions else []
     run_all(*found.parts, *pages, arguments=program_arguments(options), began=STARTED, **own)
 
 

@@ -12,7 +12,7 @@ import click
 
 from levelset.cli.main import STARTED
 from levelset.cli.output import UsageError, durability_option, output_option, progress, reporting_errors, verbose_option
-from levelset.cli.run import open_dashboard, read_dashboard
+from levelset.cli.run import actions_option, open_dashboard, read_dashboard
 from levelset.cli.targets import load_targets
 from levelset.runtime.manager import System
 from levelset.runtime.manager import run as run_all
@@ -51,6 +51,7 @@ _FIRST_STEPS: Final = (
     callback=read_dashboard,
     help="The port of the dashboard; any free one if 0, no dashboard if no.",
 )
+@actions_option
 @click.option("--log-json", is_flag=True, help="Write logs as JSON lines.")
 @verbose_option
 @output_option
@@ -60,6 +61,7 @@ def up(
     data: str,
     port: int,
     dashboard: int | None,
+    dashboard_actions: bool,
     log_json: bool,
     verbose: bool,
     output: str,
@@ -90,7 +92,7 @@ def up(
     for name, value in {**options, "data": None if data == "memory" else data}.items():
         words += [f"--{name}", value] if value else []
     waiting = partial(progress, output=shown)
-    pages = [] if dashboard is None else [open_dashboard(dashboard)]
+    pages = [] if dashboard is None else [open_dashboard(dashboard, actions=dashboard_actions)]
     whole = System(name="levelset", disabled=disabled_features())
     own: dict[str, Any] = {"webhooks": found.loose_webhooks, "waiting": waiting, "hints": project.hints}
     run_all(*found.parts, whole, *pages, arguments=words, began=STARTED, **own)

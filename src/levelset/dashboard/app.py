@@ -9,6 +9,7 @@
 | `/api/table?kind=[&namespace=][&labels=][&q=][&sort=][&desc=][&offset=][&continue=]` | a page of a kind's table |
 | `/api/search?q=` | objects of all kinds, by words and labels |
 | `/api/object?kind=&name=[&namespace=][&whole=]` | one object with its Events, reconciles, owners and children |
+| `/api/text?kind=&name=[&namespace=]` | one object as text to edit |
 | `/api/diff?kind=&name=[&namespace=]&before=&after=` | how two versions of an object differ |
 | `/api/events` | the newest Events |
 | `/api/endpoints` | the addresses of Services |
@@ -16,6 +17,7 @@
 | `/api/metrics` | the metrics of the last hour |
 | `/api/logs` | the objects whose log can be read |
 | `/log?kind=&name=[&namespace=][&container=][&tail=][&follow=][&download=]` | a log, as text |
+| `POST /api/actions/...` | changes something, if actions are switched on |
 | `/feed?kind=...[&status=1]` | changes of these kinds, as server-sent events |
 
 `dashboard()` is a System to run with controllers; its URL is printed at the start:
@@ -36,10 +38,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
-from levelset.dashboard.access import SAFE, AccessPolicy
+from levelset.dashboard.access import SAFE, AccessPolicy, token_of_port
 from levelset.dashboard.activity import Activity
 from levelset.dashboard.event_feed import EventFeed
 from levelset.dashboard.log_streams import MOST_LINES, LogQuery, LogStreams
+from levelset.dashboard.page_actions import Actions
 from levelset.dashboard.page_assets import content_policy, read_assets
 from levelset.dashboard.queries import DashboardSource, Queries
 from levelset.dashboard.resource_table import PAGE_ROWS, TableQuery
@@ -49,7 +52,7 @@ from levelset.http import Limits, Request, Response, Server
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.manager import Manager, System
 
-__all__ = ["Dashboard", "dashboard"]
+__all__ = ["Dashboard", "dashboard", "open_dashboard"]
 
 _TEXT: Final = (("Content-Type", "text/plain; charset=utf-8"), *SAFE)
 _JSON: Final = (("Content-Type", "application/json"), *SAFE)
@@ -64,8 +67,11 @@ class Dashboard:
     `close` ends the feeds, and must be called before the client that their watches use is closed.
     """
 
-    def __init__(self, source: DashboardSource | None = None, *, token: str | None = None) -> None:
-        self.access = AccessPolicy(token)
+    def __init__(
+        self, source: DashboardSource | None = None, *, token: str | None = None, actions: bool = False
+    ) -> None:
+        self.access = AccessPolicy(token, actions=actions)
+        self.actions = Actions(self._client, lambda: self._shown().controllers())
         self._source: DashboardSource | None = None
         self._queries_of_source: Queries | None = None
         self.activity: Activity | None = None
@@ -79,6 +85,13 @@ class Dashboard:
         self._source = source
         self.activity = Activity(source.controllers, source.clusters, source.requests)
         self._queries_of_source = Queries(source, self.activity)
+
+    def show_manager(self, manager: Manager) -> None:
+        """Shows a manager that has not started yet, and follows what it does until it stops."""
+        self.show(DashboardSource.of(manager))
+        if self.activity is not None:
+            manager.on_start(self.activity.start)
+            manager.on_stop(self.activity.close)
 
     def address(self, url: str) -> str:
         """The URL to open in a browser, with the token."""
@@ -111,10 +124,14 @@ class Dashboard:
                 self._client()  # raises NotReady if there is no client yet
                 kinds = [read_kind(one) for one in request.parameters.get("kind", ())]
                 return Response(200, _EVENTS, self.feed.open(kinds, status=request.parameter("status") == "1"))
+            case ("api", "actions", name) if request.method == "POST":
+                return Response(200, _JSON, json.dumps(await self.actions.run(name, request.body)).encode())
             case ("log",):
                 return await self._log(request)
             case ("api", name) if name in _QUERY_HANDLERS:
                 found = await _QUERY_HANDLERS[name](self._queries(), request)
+                if name == "status":
+                    found["hasActions"] = self.access.has_actions
                 return Response(200, _JSON, json.dumps(found).encode())
             case _:
                 there = ", ".join(f"/api/{name}" for name in _QUERY_HANDLERS)
@@ -231,6 +248,10 @@ async def _object(queries: Queries, request: Request) -> Any:
     return await queries.object(*_object_of(request), is_whole=is_whole)
 
 
+async def _text(queries: Queries, request: Request) -> Any:
+    return await queries.text(*_object_of(request))
+
+
 async def _diff(queries: Queries, request: Request) -> Any:
     before, after = (request.parameter(name) or "" for name in ("before", "after"))
     return await queries.diff(*_object_of(request), (before, after))
@@ -256,6 +277,7 @@ _QUERY_HANDLERS: Final[dict[str, QueryHandler]] = {
     "search": _search,
     "status": _status,
     "table": _table,
+    "text": _text,
 }
 
 
@@ -279,33 +301,39 @@ def _text_response(status: int, sentence: str) -> Response:
 
 
 _LIMITS: Final = Limits(connections=100, body_bytes=0)
+_ACTION_LIMITS: Final = Limits(connections=100, body_bytes=1024 * 1024)
 _SHUTDOWN: Final = 1.0
 _LONGEST_TEXT: Final = 200
 PAST_LINES: Final = 1000
 """The lines of the past that come with a log unless more are wanted."""
 
 
-def dashboard(port: int = 0) -> System:
+def dashboard(port: int = 0, *, actions: bool = False) -> System:
     """A System that serves the dashboard on this port of the loopback interface, or on any free one.
 
-    ConfigError at the start if the port is in use.
+    With `actions` the page can change objects and pause controllers. ConfigError at the start if the port is in use.
     """
-    return System(name="dashboard", around=partial(_serve, port))
+    return System(name="dashboard", around=partial(_serve, port, actions))
 
 
 @asynccontextmanager
-async def _serve(port: int) -> AsyncGenerator[System, None]:
-    page = Dashboard()
-
-    def show(manager: Manager) -> None:
-        page.show(DashboardSource.of(manager))
-        if page.activity is not None:
-            manager.on_start(page.activity.start)
-        manager.on_stop(page.close)  # before the client of its watches is closed
-
-    async with Server(page.handle, port=port, limits=_LIMITS) as server:
+async def open_dashboard(port: int = 0, *, actions: bool = False) -> AsyncGenerator[tuple[Dashboard, str], None]:
+    """Serves a dashboard for the length of a block: the dashboard, which shows nothing yet, and its URL."""
+    page = Dashboard(token=await asyncio.to_thread(token_of_port, port), actions=actions)
+    async with Server(page.handle, port=port, limits=_ACTION_LIMITS if actions else _LIMITS) as server:
         try:
-            yield System(name="dashboard", setup=show, urls={"dashboard": page.address(server.url)})
+            yield page, page.address(server.url)
         finally:
             await page.close()
             await server.stop(within=_SHUTDOWN)
+
+
+@asynccontextmanager
+async def _serve(port: int, actions: bool) -> AsyncGenerator[System, None]:
+    async with open_dashboard(port, actions=actions) as (page, url):
+
+        def show(manager: Manager) -> None:
+            page.show_manager(manager)
+            manager.on_stop(page.close)  # before the client of its watches is closed
+
+        yield System(name="dashboard", setup=show, urls={"dashboard": url})

@@ -21,7 +21,7 @@ __all__ = ["LogQuery", "LogStreams", "log_choices"]
 MOST_STREAMS: Final = 16
 """The logs that are read at the same time, by all pages."""
 MOST_LINES: Final = 10_000
-"""The lines of the past that a page may ask for."""
+"""The lines of the past that a page may request."""
 MOST_BYTES: Final = 64 * 1024 * 1024
 """The size of a download; what follows is cut."""
 

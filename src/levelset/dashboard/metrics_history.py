@@ -1,7 +1,7 @@
-"""The metrics of the last hour, sampled every few seconds and kept in memory: what the charts show.
+"""The metrics of the last hour, sampled every few seconds and stored in memory: what the charts show.
 
 A sample has the totals of the controllers and of the API requests; `series` turns neighbouring samples into rates. All
-of it is bounded: `KEPT` samples, of at most `MOST_CONTROLLERS` controllers each.
+of it is bounded: `MOST_SAMPLES` samples, of at most `MOST_CONTROLLERS` controllers each.
 """
 
 from collections import deque
@@ -14,11 +14,11 @@ import msgspec
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.running_controller import RunningController
 
-__all__ = ["ControllerSample", "MetricsHistory", "Sample", "sample_of"]
+__all__ = ["ControllerSample", "MetricsHistory", "Sample", "is_growing", "sample_of"]
 
 INTERVAL: Final = 5.0
 """The seconds between two samples."""
-KEPT: Final = 720
+MOST_SAMPLES: Final = 720
 """The number of samples: those of the last hour."""
 MOST_CONTROLLERS: Final = 100
 GROWING_FOR: Final = 12
@@ -53,7 +53,7 @@ def sample_of(
 ) -> Sample:
     """The sample of this moment; `last` is the one before it."""
     shown = dict(list(controllers.items())[:MOST_CONTROLLERS])
-    before = {} if last is None else last.controllers
+    before = dict[str, ControllerSample]() if last is None else last.controllers
     failed = sum(count for (status, *_), count in requests.items() if status is None or status >= 500)
     return Sample(
         at,
@@ -66,8 +66,8 @@ def sample_of(
 class MetricsHistory:
     """The last samples."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._samples: deque[Sample] = deque(maxlen=kept)
+    def __init__(self, most: int = MOST_SAMPLES) -> None:
+        self._samples: deque[Sample] = deque(maxlen=most)
 
     @property
     def last(self) -> Sample | None:
@@ -93,7 +93,7 @@ class MetricsHistory:
     def series(self) -> dict[str, Any]:
         """The series that the charts show: times, and for each controller its depth, rates and durations."""
         samples = list(self._samples)
-        names = samples[-1].controllers if samples else {}
+        names = list(samples[-1].controllers) if samples else list[str]()
         return {
             "times": [round(one.at, 1) for one in samples],
             "controllers": {name: _controller_series(samples, name) for name in names},

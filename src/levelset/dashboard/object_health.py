@@ -15,6 +15,7 @@ import msgspec
 from levelset.dashboard.views import kind_text, map_in, maps_in, state_of, text_of
 from levelset.objects import codec
 from levelset.objects.cached_object import CachedObject
+from levelset.objects.json_tree import is_list
 from levelset.objects.ref import GroupVersionKind
 
 __all__ = ["Illness", "Scan", "illness_of", "kind_and_name", "parse_time", "scan"]
@@ -54,11 +55,14 @@ class Scan(msgspec.Struct, frozen=True):
     objects: int
     total_ill: int
     good: frozenset[Name] = frozenset()
-    """Those of the objects that were asked for whose state is good."""
+    """Those objects in `candidates` whose state is good."""
 
 
 async def scan(
-    kinds: Mapping[GroupVersionKind, Iterable[CachedObject]], now: datetime, *, asked: AbstractSet[Name] = frozenset()
+    kinds: Mapping[GroupVersionKind, Iterable[CachedObject]],
+    now: datetime,
+    *,
+    candidates: AbstractSet[Name] = frozenset(),
 ) -> Scan:
     """Judges all these objects; lets other tasks run in between. At most `MOST_ILL` of them are listed."""
     good: set[Name] = set()
@@ -71,7 +75,7 @@ async def scan(
             if seen % _SLICE == 0:
                 await asyncio.sleep(0)
             name = (kind, cached.namespace or "", cached.name)
-            if name in asked and state_of(cached.tree())[1] == "good":
+            if name in candidates and state_of(cached.tree())[1] == "good":
                 good.add(name)
             found = illness_of(codec.decode_tree(cached.raw), now) if _SUSPICIOUS.search(cached.raw) else None
             if found is not None:
@@ -117,7 +121,7 @@ def _stuck_deletion(meta: Mapping[str, Any], deleted: str, now: datetime) -> Ill
     if _age(deleted, now) <= STUCK_DELETION:
         return None
     finalizers = meta.get("finalizers")
-    names = [one for one in finalizers if isinstance(one, str)] if isinstance(finalizers, list) else []
+    names = [one for one in finalizers if isinstance(one, str)] if is_list(finalizers) else []
     waits = f"waits for {', '.join(names)}" if names else "has no finalizers"
     return Illness("being deleted", waits, deleted, is_stuck=True)
 
@@ -136,7 +140,7 @@ def _culprit(conditions: list[dict[str, Any]], state: str) -> Mapping[str, Any]:
     """The condition that the state names, or else the first that is false."""
     named = [one for one in conditions if text_of(one.get("type")) and text_of(one.get("type")) in state]
     failed = [one for one in conditions if one.get("status") == "False"]
-    return next(iter([*named, *failed]), {})
+    return next(iter([*named, *failed]), dict[str, Any]())
 
 
 def _is_starting(state: str) -> bool:

@@ -36,7 +36,7 @@ MOST_PROBLEMS: Final = 200
 EVENT_AGE: Final = timedelta(minutes=10)
 """Warnings that are older than this are not shown as a problem; the page of events has them."""
 SETTLED_AFTER: Final = timedelta(seconds=15)
-"""A Warning about an object that is well is no problem any more after this time."""
+"""A Warning about an object that is healthy is no problem any more after this time."""
 HOT_LOOP_AGE: Final = timedelta(minutes=10)
 LAG: Final = 150.0
 """An API server sends a bookmark about every minute: a watch that is silent for longer than this many seconds lags."""
@@ -207,11 +207,11 @@ def one_list(problems: Iterable[Problem]) -> dict[str, Any]:
     An event about an object that has another problem already is left out: it says the same once more.
     """
     found = list(problems)
-    told = {_name(one["object"]) for one in found if one["category"] != "event" and one["object"]}
-    kept = [one for one in found if one["category"] != "event" or _name(one["object"]) not in told]
-    kept.sort(key=lambda one: one["since"] or "", reverse=True)
-    kept.sort(key=lambda one: (one["tone"] != "bad", _ORDER.index(one["category"])))
-    return {"problems": kept[:MOST_PROBLEMS], "total": len(kept)}
+    reported = {_name(one["object"]) for one in found if one["category"] != "event" and one["object"]}
+    shown = [one for one in found if one["category"] != "event" or _name(one["object"]) not in reported]
+    shown.sort(key=lambda one: one["since"] or "", reverse=True)
+    shown.sort(key=lambda one: (one["tone"] != "bad", _ORDER.index(one["category"])))
+    return {"problems": shown[:MOST_PROBLEMS], "total": len(shown)}
 
 
 def _name(about: Mapping[str, Any]) -> Name:

@@ -22,9 +22,9 @@ from levelset.dashboard.object_versions import unified_diff
 from levelset.dashboard.owner_graph import Member, children_of, owners_of
 from levelset.dashboard.reconcile_timeline import last_reconciles, timeline_of
 from levelset.dashboard.resource_table import TableQuery, TableReader, read_search, search
-from levelset.errors import ApiError, LevelsetError, NotFound
+from levelset.errors import ApiError, BadRequest, LevelsetError, NotFound
 from levelset.objects.cached_object import CachedObject, Head
-from levelset.objects.ref import GroupVersionKind
+from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.runtime.cache import Cluster
 from levelset.runtime.cache.cluster import cluster_sources
 from levelset.runtime.cache.informer import Stats
@@ -99,7 +99,7 @@ class Queries:
         self._scans: tuple[float, asyncio.Future[Scan]] | None = None
 
     async def problems(self) -> dict[str, Any]:
-        """What is broken now, the worst first, and how many objects were looked at."""
+        """What is broken now, the worst first, and how many objects were scanned."""
         now, wall = timing.now(), wall_clock()
         source, controllers = self._source, self._source.controllers().values()
         events = (await self.events())["events"]
@@ -161,6 +161,17 @@ class Queries:
         activity = self._activity
         return {"times": [], "controllers": {}} if activity is None else activity.metrics.series()
 
+    async def text(self, gvk: GroupVersionKind, name: str, namespace: str | None) -> dict[str, Any]:
+        """An object as text to edit: without managedFields, which the server keeps, and with everything else."""
+        if gvk.kind == "Secret":
+            raise BadRequest("Secrets are not edited here: their values are not sent to the page")
+        tree: Any = (await self._source.client().get(Ref(gvk, name, namespace))).tree
+        meta = {key: value for key, value in views.map_in(tree, "metadata").items() if key != "managedFields"}
+        found = views.object_text({**tree, "metadata": meta})
+        if found["isCut"]:
+            raise BadRequest("the object is too large to be edited here; use kubectl edit")
+        return found
+
     async def diff(self, gvk: GroupVersionKind, name: str, namespace: str | None, both: tuple[str, str]) -> Any:
         """How two versions of an object differ; NotFound if one of them was not seen."""
         served = await self._source.client().resource(gvk)
@@ -201,6 +212,8 @@ class Queries:
         return {
             "kind": views.kind_text(gvk),
             **views.row_of(tree),
+            "uid": cached.uid,
+            "subresources": list(served.subresources),
             "hasLog": "log" in served.subresources,
             "containers": views.container_names(tree),
             "source": views.object_text(views.shown_tree(tree, is_whole=is_whole)),
@@ -227,7 +240,10 @@ class Queries:
         """The controllers and the watches of this process."""
         return {
             "controllers": [
-                views.controller_view(one.stats(), _gvk_of(one), one.history, one.ages())
+                {
+                    **views.controller_view(one.stats(), _gvk_of(one), one.history, one.ages()),
+                    "isPaused": one.is_paused,
+                }
                 for one in self._source.controllers().values()
             ],
             "watches": [asdict(one) for one in self._source.watches()],
@@ -239,7 +255,9 @@ class Queries:
         """A value that changes when the state of the controllers does; cheap enough to poll."""
         found = [one.stats() for one in self._source.controllers().values()]
         members = [(one.name, one.keys) for one in self._source.members()]
-        return [(one.name, one.is_ready, one.ready, one.running, one.reconciles, one.failing) for one in found], members
+        paused = [one.is_paused for one in self._source.controllers().values()]
+        totals = [(one.name, one.is_ready, one.ready, one.running, one.reconciles, one.failing) for one in found]
+        return totals, members, paused
 
     async def _served(self, *, force: bool = False) -> list[ApiResource]:
         """One version of each kind that can be listed and watched; Events only in the core group."""
@@ -304,13 +322,13 @@ class Queries:
         seen = self._activity.versions.of((gvk, cached.namespace, cached.name))
         return [{"version": one.resource_version, "at": one.at} for one in reversed(seen)]
 
-    async def _scan(self, now: float, wall: datetime, asked: frozenset[Name]) -> Scan:
+    async def _scan(self, now: float, wall: datetime, candidates: frozenset[Name]) -> Scan:
         """The ill objects; one scan for all requests that come within a short time."""
         if self._scans is None or now - self._scans[0] > _SCAN_SECONDS:
-            self._scans = (now, asyncio.ensure_future(self._new_scan(wall, asked)))
+            self._scans = (now, asyncio.ensure_future(self._new_scan(wall, candidates)))
         return await asyncio.shield(self._scans[1])
 
-    async def _new_scan(self, wall: datetime, asked: frozenset[Name]) -> Scan:
+    async def _new_scan(self, wall: datetime, candidates: frozenset[Name]) -> Scan:
         """Scans the caches of the informers, and lists what has none: all kinds of a server in this process."""
         kinds: dict[GroupVersionKind, list[CachedObject]] = {}
         for cluster in self._source.clusters():
@@ -323,7 +341,7 @@ class Queries:
             gvk = served.gvk
             if (gvk.group, gvk.kind) not in cached and self._is_scanned(gvk):
                 kinds[gvk] = await self._list_some(gvk)
-        return await scan(kinds, wall, asked=asked)
+        return await scan(kinds, wall, candidates=candidates)
 
     def _is_scanned(self, gvk: GroupVersionKind) -> bool:
         """Whether a kind without an informer is listed: on a remote server only where it is worth the request."""

@@ -19,7 +19,7 @@ from levelset.objects.cached_object import Head
 from levelset.objects.label_selectors import LabelSelector
 from levelset.objects.ref import GroupVersionKind
 
-__all__ = ["SearchWords", "TableQuery", "TableReader", "read_search", "search"]
+__all__ = ["SearchWords", "TableQuery", "TableReader", "arranged", "check_labels", "read_search", "search", "tone_of"]
 
 PAGE_ROWS: Final = 200
 """The rows of one page."""

@@ -24,13 +24,15 @@ const PAGES = {
 function App() {
   const route = useRoute();
   const kinds = useQuery("/api/kinds", { every: 2000 });
+  const status = useQuery("/api/status", { every: 5000 });
   const help = useRef(null);
   useKeys(route, help);
   const Page = Object.hasOwn(PAGES, route.what) ? PAGES[route.what] : Overview;
   const key = [route.what, route.kind, route.namespace, route.name].join("/");
   return html`<a class="skip" href="#main" onClick=${focusMain}>Skip to content</a>
     <${Navigation} route=${route} kinds=${kinds.data ? kinds.data.kinds : []} openHelp=${() => help.current.showModal()} />
-    <main id="main" tabindex="-1"><${Page} key=${key} route=${route} kinds=${kinds.data ? kinds.data.kinds : []} /></main>
+    <main id="main" tabindex="-1"><${Page} key=${key} route=${route} kinds=${kinds.data ? kinds.data.kinds : []}
+      hasActions=${Boolean(status.data && status.data.hasActions)} /></main>
     <${Help} dialog=${help} />`;
 }
 

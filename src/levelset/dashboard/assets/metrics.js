@@ -18,7 +18,7 @@ export function MetricsPage() {
     return () => clearInterval(timer);
   }, []);
   const { data, error } = state;
-  return html`<${Crumbs} /><h1>Metrics <small>of the last hour, kept in memory</small></h1>
+  return html`<${Crumbs} /><h1>Metrics <small>of the last hour, in memory</small></h1>
     ${error ? html`<${Failure} error=${error} />` : ""}
     ${!data ? html`<p class="quiet">Loading</p>` : data.times.length < 2 ? html`<p class="quiet">The first values come after ten seconds.</p>` : html`
       <h2>API requests</h2><div class="charts"><${Chart} title="Requests" times=${data.times} format=${rate}

@@ -1,6 +1,8 @@
 // The page of one object: its state first, then its family, its reconciles, its events, its versions and its text.
 
 import { html, useState } from "./html.js";
+import { ObjectActions } from "./actions.js";
+import { Diff } from "./diff.js";
 import { Graph, family } from "./graph.js";
 import { fullName, shortKind, toKind, toLogs } from "./links.js";
 import { query, useFeed, useQuery } from "./live.js";
@@ -10,7 +12,7 @@ import { resultTone } from "./objects.js";
 const enc = encodeURIComponent;
 const below = (children) => children.flatMap((one) => [one.kind, ...below(one.children)]);
 
-export function ObjectPage({ route }) {
+export function ObjectPage({ route, kinds, hasActions }) {
   const [isWhole, setWhole] = useState(false);
   const self = { kind: route.kind, namespace: route.namespace, name: route.name };
   const where = `kind=${enc(self.kind)}&name=${enc(self.name)}&namespace=${enc(self.namespace)}`;
@@ -23,6 +25,7 @@ export function ObjectPage({ route }) {
     <p><${Tone} label=${one.state} of=${one.tone} />${" "}
       <span class="quiet">${one.created ? html`created <${Age} at=${one.created} /> ago` : ""}</span>
       ${one.hasLog ? html` <a href=${toLogs(logsOf(self, one))}>Logs</a>` : ""}</p>
+    ${hasActions ? html`<${ObjectActions} self=${self} shown=${one} hasController=${kinds.some((each) => each.kind === self.kind && each.hasController)} />` : ""}
     <${Conditions} all=${one.conditions} />
     ${one.owners.length || one.children.length ? html`<h2>Owners and children</h2>
       <${Graph} root=${family({ ...self, name: one.name }, one.owners, one.children)} />` : ""}
@@ -85,12 +88,6 @@ function Versions({ versions, where }) {
   return html`<div class="bar">${field(0, "From")} ${field(1, "to")} <button type="button" onClick=${compare}>Compare</button></div>
     ${shown && shown.error ? html`<${Failure} error=${shown.error} />` : ""}
     ${shown && shown.lines ? html`<${Diff} lines=${shown.lines} />` : ""}`;
-}
-
-export function Diff({ lines }) {
-  if (!lines.length) return html`<p class="quiet">They do not differ.</p>`;
-  const kind = (line) => /^(\+\+\+|---|@@)/.test(line) ? "mark" : line.startsWith("+") ? "add" : line.startsWith("-") ? "remove" : null;
-  return html`<pre class="diff" tabindex="0">${lines.map((line, at) => html`<span key=${at} class=${kind(line)}>${line}${"\n"}</span>`)}</pre>`;
 }
 
 // ---- text ---------------------------------------------------------------------------------------------------------

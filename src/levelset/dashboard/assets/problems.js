@@ -1,6 +1,7 @@
 // The landing page: what is broken now, and only then the controllers.
 
 import { html } from "./html.js";
+import { PauseButton } from "./actions.js";
 import { fullName, shortKind, toKind } from "./links.js";
 import { useFeed, useQuery } from "./live.js";
 import { Age, EventTable, Found, In, ObjectLink, Table, Tone, size } from "./parts.js";
@@ -51,9 +52,10 @@ const numbers = (...names) => names.map((name) => ({ name, isNumber: true }));
 function Controllers({ status }) {
   const rows = status.controllers.map((one) => ({ key: one.name, cells: [
     one.name, html`<a href=${toKind(one.kind)}>${shortKind(one.kind)}</a>`, html`<${State} of=${one} />`,
-    String(one.waiting), String(one.delayed), `${one.running} of ${one.workers}`, String(one.reconciles), String(one.errors)] }));
+    String(one.waiting), String(one.delayed), `${one.running} of ${one.workers}`, String(one.reconciles), String(one.errors),
+    status.hasActions ? html`<${PauseButton} controller=${one} />` : ""] }));
   const heads = [{ name: "Name", className: "name" }, "Kind", { name: "State", className: "tight" },
-    ...numbers("Queued", "Delayed", "Running", "Reconciles", "Errors")];
+    ...numbers("Queued", "Delayed", "Running", "Reconciles", "Errors"), "Action"];
   const watches = status.watches.map((one) => ({ key: one.name, cells: [one.name, html`<${WatchState} of=${one} />`,
     String(one.objects), size(one.bytes), String(one.events), String(one.relists), String(one.reconnects), String(one.errors)] }));
   const watchHeads = [{ name: "Kind", className: "name" }, { name: "State", className: "tight" },

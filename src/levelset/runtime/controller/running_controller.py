@@ -169,6 +169,8 @@ class RunningController(Generic[K]):
         self._observer = observer
         self._options = dependencies
         self._held = held
+        self.is_paused = False
+        """Whether `pause` holds its reconciles."""
         self._grace = grace
         self._sync_within = sync_within
         self._count_crash = on_crash
@@ -287,7 +289,18 @@ class RunningController(Generic[K]):
     def release(self) -> None:
         """Starts the reconciles of a controller that was started `held`, as soon as it is ready."""
         self._held = False
-        if self.is_ready:
+        if self.is_ready and not self.is_paused:
+            self._running.queue.scheduler.release()
+
+    def pause(self) -> None:
+        """Starts no reconciles until `resume`; requests are queued, and running reconciles finish."""
+        self.is_paused = True
+        self._running.queue.scheduler.hold()
+
+    def resume(self) -> None:
+        """Ends a `pause`."""
+        self.is_paused = False
+        if self.is_ready and not self._held:
             self._running.queue.scheduler.release()
 
     async def wait_ready(self, within: float | None = None) -> None:
