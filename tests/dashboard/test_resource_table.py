@@ -1,5 +1,6 @@
 """Tables of kinds with the server's columns: paged, filtered, sorted; and the search over all kinds."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -79,6 +80,25 @@ async def test_a_long_list_is_searched_in_part_and_says_so(monkeypatch: pytest.M
         await fill(client)
         found = await TableReader(client).read(TableQuery(gvk=CONFIG_MAP, text="map"))
     assert (found["total"], found["isPartial"]) == (4, True)
+
+
+@virtual
+async def test_the_rows_of_a_long_list_are_reused_for_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource_table, "_MANY", 4)
+    async with open_client() as client:
+        await fill(client)
+        reader = TableReader(client)
+
+        async def names(text: str, **more: Any) -> list[str]:
+            found = await reader.read(TableQuery(gvk=CONFIG_MAP, text=text, **more))
+            return [one["name"] for one in found["rows"]]
+
+        assert len(await names("map")) == 5
+        await client.create(tree("v1", "ConfigMap", "map-new"))
+        assert await names("new") == []
+        assert await names("new", namespace="default") == ["map-new"]  # other rows
+        await asyncio.sleep(11)
+        assert await names("new") == ["map-new"]
 
 
 @virtual

@@ -96,6 +96,7 @@ class Queries:
     def __init__(self, source: DashboardSource, activity: Activity | None = None) -> None:
         self._source = source
         self._activity = activity
+        self._tables: TableReader | None = None
         self._scans: tuple[float, asyncio.Future[Scan]] | None = None
 
     async def problems(self) -> dict[str, Any]:
@@ -125,7 +126,9 @@ class Queries:
         """A page of the objects of a kind, with the columns of the server."""
         client = self._source.client()
         served = await client.resource(query.gvk)
-        found = await TableReader(client).read(query)
+        if self._tables is None:
+            self._tables = TableReader(client)
+        found = await self._tables.read(query)
         results = self._results(query.gvk)
         for row in found["rows"]:
             row["lastResult"] = results.get((row["name"], row["namespace"]))

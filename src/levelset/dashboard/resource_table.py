@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from levelset.aio import timing
 from levelset.client import Client, OnlyMetadata, requests
 from levelset.client.discovery import ApiResource
 from levelset.client.internals import list_page
@@ -27,6 +28,9 @@ MOST_ROWS: Final = 20_000
 """The rows that are read to be searched or sorted."""
 
 _CHUNK: Final = 500
+_MANY: Final = 2_000
+_REUSED: Final = 10.0
+"""The seconds for which the rows of a list with more than `_MANY` objects are reused."""
 _LONGEST_CELL: Final = 300
 _TIMEOUT: Final = 30.0
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -57,11 +61,15 @@ class TableQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = PAGE_ROWS
 
 
+_Rows = tuple[list[dict[str, Any]], list[Any], bool]
+
+
 class TableReader:
-    """Reads tables of a server."""
+    """Reads tables of a server; the rows of a long list that was searched or sorted are reused for some seconds."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._last: tuple[tuple[object, ...], float, _Rows] | None = None
 
     async def read(self, query: TableQuery) -> dict[str, Any]:
         """A page of the table of a kind; BadRequest for labels that are no selector."""
@@ -69,7 +77,7 @@ class TableReader:
         served = await self._client.resource(query.gvk)
         if not (query.text or query.sort or query.offset):
             return await self._page(served, query)
-        columns, rows, is_partial = await self._rows(served, query)
+        columns, rows, is_partial = await self._all_rows(served, query)
         found = arranged(rows, columns, query)
         return {
             "columns": columns,
@@ -94,7 +102,16 @@ class TableReader:
             "isPartial": False,
         }
 
-    async def _rows(self, served: ApiResource, query: TableQuery) -> tuple[list[dict[str, Any]], list[Any], bool]:
+    async def _all_rows(self, served: ApiResource, query: TableQuery) -> _Rows:
+        """The rows to search: reused if they are many, so that typing and turning pages do not read them again."""
+        key = (query.gvk, query.namespace, query.labels)
+        if self._last is not None and self._last[0] == key and timing.now() - self._last[1] < _REUSED:
+            return self._last[2]
+        found = await self._rows(served, query)
+        self._last = (key, timing.now(), found) if len(found[1]) > _MANY else None
+        return found
+
+    async def _rows(self, served: ApiResource, query: TableQuery) -> _Rows:
         columns: list[dict[str, Any]] = []
         rows: list[Any] = []
         token: str | None = None
