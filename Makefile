@@ -101,7 +101,7 @@ record-builtin: .venv/dev.installed ## record kube-apiserver's answers to built-
 
 images: .venv/dev.installed ## record the pictures of the README again
 	@$(PY) scripts/record_terminal.py
-	@$(PY) scripts/record_dashboard.py
+	@PYTHONPATH=. $(PY) scripts/record_dashboard.py
 
 dashboard: .venv/run.installed ## copy the libraries of the dashboard from its locked npm packages (needs npm)
 	@$(PY) scripts/vendor_dashboard.py

@@ -1,32 +1,33 @@
-"""Makes docs/images/dashboard.png: the dashboard of a real `levelset up` with the sample agents. Run by `make images`.
+"""Makes the pictures of the dashboard, of a real `levelset up` with the sample agents. Run by `make images`.
 
-Needs Chromium on PATH; says so, and leaves the picture as it is, where there is none.
+Needs Chromium on PATH; says so, and leaves the pictures as they are, where there is none.
 """
 
 import asyncio
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from levelset import Client, GroupVersionKind
 from levelset.client import load_config
 from levelset.objects.yaml_codec import read_yaml
+from tests.dashboard.browser import BROWSER, open_browser
 
 __all__ = ["main"]
 
 ROOT = Path(__file__).parent.parent
 IMAGE = ROOT / "docs/images/dashboard.png"
+OBJECT = ROOT / "docs/images/dashboard-object.png"
 AGENTS = GroupVersionKind("omnia.altairalabs.ai", "v1alpha1", "AgentRuntime")
 
 
 def main() -> None:
     """Starts the systems, applies the sample agents, and takes the picture when they run."""
-    browser = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
-    if browser is None:
+    if not BROWSER:
         sys.stderr.write("no picture of the dashboard: Chromium is not on PATH; install it (Debian: chromium)\n")
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -37,7 +38,7 @@ def main() -> None:
                 assert up.stdout is not None
                 ready = json.loads(up.stdout.readline())
                 asyncio.run(_fill(kubeconfig))
-                _take(browser, ready["dashboard"], Path(folder))
+                asyncio.run(_take(ready["dashboard"], Path(folder)))
             finally:
                 up.terminate()
 
@@ -56,12 +57,17 @@ def _is_running(agent: Any) -> bool:
     return bool(agent.tree.get("status", {}).get("phase") == "Running")
 
 
-def _take(browser: str, url: str, folder: Path) -> None:
-    picture = folder / "dashboard.png"
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1280,800"]
-    command = [browser, *options, "--timeout=5000", f"--screenshot={picture}", url]
-    subprocess.run(command, check=True, capture_output=True, timeout=60, cwd=folder)
-    IMAGE.write_bytes(picture.read_bytes())
+async def _take(url: str, folder: Path) -> None:
+    """Takes the pictures as soon as their pages are complete."""
+    kind = quote(f"{AGENTS.api_version}/{AGENTS.kind}", safe="")
+    places = {IMAGE: ("#/", "healthy"), OBJECT: (f"#/object/{kind}/default/helper", "because")}
+    async with open_browser(folder / "profile") as browser:
+        for path, (place, text) in places.items():
+            tab = await browser.open(url + place)
+            await tab.text(text)
+            await asyncio.sleep(1)  # the numbers of the kinds come a moment later
+            await tab.picture(path)
+            await tab.close()
 
 
 if __name__ == "__main__":

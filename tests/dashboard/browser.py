@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["Browser", "Tab", "open_browser", "require_browser"]
+__all__ = ["BROWSER", "Browser", "Tab", "open_browser", "require_browser"]
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 
