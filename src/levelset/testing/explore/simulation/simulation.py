@@ -14,6 +14,7 @@ from levelset.aio import timing
 from levelset.client.client import Client, open_transport
 from levelset.client.object_types import view_of
 from levelset.errors import ConfigError
+from levelset.garbage_collection import paused
 from levelset.objects.ref import Ref
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.manager.crd_install import kinds_of
@@ -637,10 +638,9 @@ def _gc_disabled() -> Generator[None, None, None]:
     collected with others, ten runs later, in three times the time.
     """
     was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.collect(0)
-            gc.enable()
+    with paused():
+        try:
+            yield
+        finally:
+            if was_enabled:
+                gc.collect(0)
