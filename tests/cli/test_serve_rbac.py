@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from levelset.apiserver.kubeconfig_file import ConnectionInfo, read_kubeconfig
+from levelset.http.private_files import write_private
 from tests.cli.test_serve import run, serving, stop
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -39,7 +40,7 @@ def wait_for_line(path: Path, text: str, times: int = 1) -> None:
 
 
 def test_users_have_the_permissions_of_their_roles_and_are_audited(tmp_path: Path) -> None:
-    (tmp_path / "t").write_text('mine\njanes,jane,,"team"\n')
+    write_private(tmp_path / "t", b'mine\njanes,jane,,"team"\n')
     arguments = ["--rbac", "--audit-log", "log", "--token-file", "t", "--data", "data.db"]
     with serving(tmp_path, *arguments) as (process, _):
         client = HttpClient(tmp_path)
