@@ -112,7 +112,7 @@ async def test_the_timeline_has_the_writes_of_each_reconcile_and_collapses_polls
     assert second["writes"][0]["changes"] == [{"field": "data.n", "before": "1", "after": "2"}]
     assert (first["writes"][0]["name"], first["reasons"]) == ("child", ["it has changed"])
     assert polls["at"] > polls["first"] > second["at"] > first["at"]
-    assert '-  n: "1"' in diff["lines"]
+    assert "-  'n': '1'" in diff["lines"]  # without quotes, n would be false
     assert gone.status == 404
     assert len(metrics["times"]) >= 8
     assert sum(metrics["controllers"]["maps"]["reconciles"]) > 0
