@@ -140,9 +140,9 @@ class RequestPipeline:
             if begun is not None and tap is not None:
                 tap.end_call(begun, error)
             raise
-        if begun is not None and tap is not None:
-            tap.end_call(begun, response)
         is_plain = response.status < 300 and response.headers.find("warning") is None
+        if begun is not None and tap is not None:
+            tap.end_call(begun, response, is_plain)
         return response if is_plain else self._checked(call, response)
 
     async def send_raw(self, call: Call) -> Response:

@@ -299,3 +299,15 @@ def test_a_kind_that_the_recorded_process_never_needed_is_named(tmp_path: Path) 
     assert difference is not None
     assert difference.present == "discovers /apis/apps/v1, which the recorded process did not"
     assert "in other" in (difference.place or "")
+
+
+def test_a_response_that_is_read_as_it_arrives_ends_a_replay_with_a_report(tmp_path: Path) -> None:
+    async def watching(found: Website, ctx: Context) -> None:
+        async with ctx.client.watch(Config, namespace=found.namespace) as watch:
+            await ctx.apply(config(found, image=found.spec.image), owner=found)
+            await anext(watch)
+
+    controller = Controller(Website, watching, name="websites")
+    record(tmp_path / "run", controller, use=create_and_update)
+    with pytest.raises(ReplayDiffers, match="a response that is read as it arrives"):
+        assert_replays(tmp_path / "run", controller)

@@ -100,8 +100,11 @@ class CallTap(Protocol):
         """A call is about to be sent; a value for `end_call`, or None if the call is of no interest."""
         ...
 
-    def end_call(self, begun: Any, outcome: Response | BaseException, /) -> None:
-        """The call for which `begin_call` returned this has ended, with a response of any status or with an error."""
+    def end_call(self, begun: Any, outcome: Response | BaseException, is_plain: bool = False, /) -> None:
+        """The call for which `begin_call` returned this has ended, with a response of any status or with an error.
+
+        If it `is_plain` the response is a success without warnings: its headers are of no interest.
+        """
         ...
 
     def discover(self, read: Callable[[], Awaitable[None]], /) -> Awaitable[None]:

@@ -152,7 +152,7 @@ class Recorder:
 
     def batch(self, informer: Informer, events: Sequence[Event[Any]], version: str | None) -> None:
         """Records a batch that an informer is about to apply."""
-        found = [BatchEvent(3, one.item.cached.raw) if isinstance(one, Apply) else _event(one) for one in events]
+        found = [BatchEvent(3, one.item.cached.raw) if type(one) is Apply else _event(one) for one in events]
         self._add(entries.Batch(self._now(), self._scope(informer), version, found))
         self._wake()
 
@@ -202,21 +202,22 @@ class Recorder:
         add(made)
         return number, task
 
-    def end_call(self, begun: "tuple[int, TracedTask] | Call", outcome: Response | BaseException) -> None:
+    def end_call(
+        self, begun: "tuple[int, TracedTask] | Call", outcome: Response | BaseException, is_plain: bool = False
+    ) -> None:
         """Records the answer to a request."""
-        if isinstance(begun, Call):
-            if isinstance(outcome, Response):
-                accept = begun.headers.get("Accept", "") or begun.headers.get("accept", "")
-                self._add(entries.Discovery(self._now(), begun.path, accept, outcome.status, outcome.body))
-            return
-        number, task = begun
-        clock, add = self._clock, self._add
-        task.requests -= 1
-        at = int((clock() - self._began) * 1e6)
-        if type(outcome) is Response and (status := outcome.status) < 300 and outcome.headers.find("warning") is None:
-            add(entries.Answer(at, number, status, _NO_HEADERS, outcome.body))
-        else:
-            add(entries.Answer(at, number, *_answer(outcome)))
+        if type(begun) is tuple:
+            number, task = begun
+            clock, add = self._clock, self._add
+            task.requests -= 1
+            at = int((clock() - self._began) * 1e6)
+            if is_plain and type(outcome) is Response and outcome.stream is None:
+                add(entries.Answer(at, number, outcome.status, _NO_HEADERS, outcome.body))
+            else:
+                add(entries.Answer(at, number, *_answer(outcome)))
+        elif isinstance(begun, Call) and isinstance(outcome, Response):
+            accept = begun.headers.get("Accept", "") or begun.headers.get("accept", "")
+            self._add(entries.Discovery(self._now(), begun.path, accept, outcome.status, outcome.body))
 
     async def discover(self, read: Callable[[], Awaitable[None]]) -> None:
         """Awaits a lookup of the REST mapper, whose requests are no part of the reconcile that needs it.
@@ -247,33 +248,53 @@ class Recorder:
 
     # --- reconciles (Tracer) ----------------------------------------------------------------------------------------
 
+    @coroutine
     def start(
         self, controller: str, start: Callable[[str, Any, Any], Awaitable[T]], key: str, request: Any, slot: Any
-    ) -> Awaitable[T]:
-        """Records that a reconcile begins; the result records each of its continuations."""
-        if self.end_reason is not None:
-            return start(key, request, slot)
-        clock, add = self._clock, self._add
-        self._tasks = number = self._tasks + 1
-        task = TracedTask(number, self)
-        CURRENT.set(task)
-        attempt = request.attempt if type(request) is Request else 0
-        at = int((clock() - self._began) * 1e6)
-        reasons: Any = request.reasons  # encoded as those of the entry
-        add(entries.Begin(at, number, controller, key, reasons, attempt, request.priority))
-        return _recorded_steps(start(key, request, slot), task, self)
+    ) -> Generator[Any, Any, T]:
+        """Records that a reconcile begins, awaits it, and records each time that it goes on.
+
+        Without the name of a controller it has begun already. All is in one function: each reconcile runs through it.
+        """
+        task: TracedTask | None = None
+        if not controller:
+            task = CURRENT.get()
+        elif self.end_reason is None:
+            clock, add = self._clock, self._add
+            self._tasks = number = self._tasks + 1
+            task = TracedTask(number, self)
+            CURRENT.set(task)
+            attempt = request.attempt if type(request) is Request else 0
+            at = int((clock() - self._began) * 1e6)
+            reasons: Any = request.reasons  # encoded as those of the entry
+            add(entries.Begin(at, number, controller, key, reasons, attempt, request.priority))
+        awaited: Any = start(key, request, slot)
+        # Nearly always it is a coroutine, whose own steps save an object in between.
+        steps = awaited if type(awaited) is CoroutineType else awaited.__await__()
+        error: BaseException | None = None
+        while True:
+            try:
+                waited_for = steps.send(None) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            error = None
+            try:
+                yield waited_for
+            except BaseException as raised:  # noqa: BLE001 -- it is thrown into the awaitable
+                error = raised
+            if task is not None and not task.requests:
+                self.resumed(task, waited_for, error)
 
     def give_up(self, handle: Callable[[], Awaitable[T]]) -> Awaitable[T]:
         """Records the continuations of the handler of a reconcile that gave up."""
-        task = CURRENT.get()
-        return handle() if task is None else _recorded_steps(handle(), task, self)
+        return handle() if CURRENT.get() is None else self.start("", lambda *_: handle(), "", None, None)
 
     def finished(self, controller: str, record: Any) -> None:  # noqa: ARG002 -- of the tracer's interface
         """Records the outcome of the worker's reconcile; one that began before the recording is left out."""
-        task = CURRENT.get()
-        if task is None:
+        task = CURRENT.set(None).old_value
+        if type(task) is not TracedTask:
             return
-        CURRENT.set(None)
         _, result, action, error, seconds, _, _, waited, _ = record
         text = None if error is None else f"{type(error).__name__}: {error}"
         clock, add = self._clock, self._add
@@ -300,7 +321,7 @@ class Recorder:
         except BaseException as error:
             self.end_call(begun, error)
             raise
-        self.end_call(begun, Response(status=200, body=_encoded_result(name, result)))
+        self.end_call(begun, Response(status=200, body=_encoded_result(name, result)), True)
         return result
 
     def resumed(self, task: TracedTask, waited_for: Any, error: BaseException | None) -> None:
@@ -370,28 +391,6 @@ class Recorder:
             self.end(self._writer.end_reason)
         elif self._writer is not None and self._writer.pending:
             self._wake()
-
-
-@coroutine
-def _recorded_steps(awaited: Awaitable[T], task: TracedTask, recorder: Recorder) -> Generator[Any, Any, T]:
-    """Awaits an awaitable, and records each time that it goes on."""
-    # Nearly always it is a coroutine, whose own steps save an object in between.
-    given: Any = awaited
-    steps = given if type(awaited) is CoroutineType else given.__await__()
-    error: BaseException | None = None
-    while True:
-        try:
-            waited_for = steps.send(None) if error is None else steps.throw(error)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        error = None
-        try:
-            yield waited_for
-        except BaseException as raised:  # noqa: BLE001 -- it is thrown into the awaitable
-            error = raised
-        if not task.requests:
-            recorder.resumed(task, waited_for, error)
 
 
 class TracedCoroutine(Coroutine[Any, Any, Any]):

@@ -167,8 +167,7 @@ class RecordingWriter:
 
 def _encode_ref(value: Any) -> Any:
     if isinstance(value, Ref):
-        gvk = value.gvk
-        return [gvk.group, gvk.version, gvk.kind, value.namespace, value.name]
+        return *value.gvk, value.namespace, value.name
     # What msgspec expects of a hook; it adds the type to its message.
     raise NotImplementedError(f"an entry of a recording cannot hold {value!r:.80}")
 

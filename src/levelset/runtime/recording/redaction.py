@@ -95,6 +95,8 @@ class Redactor:
         paths = "\n".join([one.path for one in entries if type(one) is Request])
         if any(word in paths for word in self._words):
             return True
+        if ScopeEntry not in set(map(type, entries)):
+            return False
         return any(isinstance(one, ScopeEntry) and one.kind in self._paths for one in entries)
 
     def clean(self, payload: bytes | bytearray) -> bytes | bytearray:

@@ -594,7 +594,7 @@ class _DiscoveryTap:
         del call
         return None
 
-    def end_call(self, begun: object, outcome: Response | BaseException) -> None:
+    def end_call(self, begun: object, outcome: Response | BaseException, is_plain: bool = False) -> None:
         """Never called."""
 
 
