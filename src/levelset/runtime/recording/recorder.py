@@ -268,9 +268,10 @@ class Recorder:
             at = int((clock() - self._began) * 1e6)
             reasons: Any = request.reasons  # encoded as those of the entry
             add(entries.Begin(at, number, controller, key, reasons, attempt, request.priority))
-        awaited: Any = start(key, request, slot)
+        awaited = start(key, request, slot)
         # Nearly always it is a coroutine, whose own steps save an object in between.
-        steps = awaited if type(awaited) is CoroutineType else awaited.__await__()
+        given: Any = awaited
+        steps = given if type(awaited) is CoroutineType else given.__await__()
         error: BaseException | None = None
         while True:
             try:
@@ -288,7 +289,11 @@ class Recorder:
 
     def give_up(self, handle: Callable[[], Awaitable[T]]) -> Awaitable[T]:
         """Records the continuations of the handler of a reconcile that gave up."""
-        return handle() if CURRENT.get() is None else self.start("", lambda *_: handle(), "", None, None)
+
+        def again(_key: str, _request: Any, _slot: Any) -> Awaitable[T]:
+            return handle()
+
+        return handle() if CURRENT.get() is None else self.start("", again, "", None, None)
 
     def finished(self, controller: str, record: Any) -> None:  # noqa: ARG002 -- of the tracer's interface
         """Records the outcome of the worker's reconcile; one that began before the recording is left out."""
