@@ -292,12 +292,9 @@ def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> lis
             causes.append(field_errors.required("metadata.name", "name or generateName is required"))
         elif problems := rules.name_check(name):
             causes += [field_errors.invalid("metadata.name", name, one) for one in problems]
-        prefix = metadata.get("generateName")
-        if prefix and rules.names_prefixes:
-            causes += [
-                field_errors.invalid("metadata.generateName", prefix, one) for one in rules.name_check(_as_name(prefix))
-            ]
-        if metadata.get("generation", 0) < 0:
+        if "generateName" in metadata and rules.names_prefixes:
+            causes += _check_prefix(metadata["generateName"], rules)
+        if not rules.generation and metadata.get("generation", 0) < 0:
             detail = "must be greater than or equal to 0"
             causes.append(field_errors.invalid("metadata.generation", metadata["generation"], detail))
     if _CHECKED.isdisjoint(metadata):
@@ -308,6 +305,11 @@ def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> lis
             if word == "finalizers" and rules.finalizers_need_slash:
                 causes += _check_qualified_finalizers(metadata[word])
     return causes
+
+
+def _check_prefix(prefix: str, rules: Rules) -> list[Cause]:
+    problems = rules.name_check(_as_name(prefix)) if prefix else ()
+    return [field_errors.invalid("metadata.generateName", prefix, one) for one in problems]
 
 
 def _as_name(prefix: str) -> str:

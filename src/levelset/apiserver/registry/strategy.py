@@ -23,7 +23,7 @@ from levelset.apiserver.registry.builtin.written_members import (
     restore,
     without_structs,
     without_zeros,
-    write_zeros,
+    write_members,
     written_members,
 )
 from levelset.apiserver.registry.metadata import check_immutable_metadata, check_metadata, finalizer_warnings
@@ -130,7 +130,8 @@ def apply_schema_to_new(
     served: ServedResource, tree: Tree, options: WriteOptions, *, dropped: list[str], check: Check | None = None
 ) -> DecodedObject:
     """The second half of `decode_new`, for an object whose type, namespace and metadata were checked."""
-    version = tree["metadata"].pop("resourceVersion", "")
+    metadata = tree["metadata"]
+    version = metadata.pop("resourceVersion") if "resourceVersion" in metadata else ""
     decoded = apply_schema(served, tree, options, dropped=dropped, check=check)
     causes = decoded.causes
     if served.status and "status" in tree and not served.rules.status_on_create:
@@ -184,15 +185,12 @@ def complete_new(
             _warn(served, metadata, None, options)
         if rules.default is not None:
             rules.default(tree)
-        members = written_members(served)
-        removed = omit_empty(members, tree) if members is not None else []
         if decoded.managed_fields is not None:
             tree["metadata"]["managedFields"] = decoded.managed_fields
             if not is_applied:
                 _track_given_fields(state, served, tree, options)
         elif not is_applied:
             track_new_object(served, tree, manager=options.manager, now=now)
-        restore(removed)
         if options.user is not None and rules.record_user is not None:
             rules.record_user(tree, options.user)
         if rules.admit_create is not None:
@@ -211,16 +209,17 @@ def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes:
         if rules.prepare_create is not None:
             rules.prepare_create(tree)
         _validate(state, served, tree, None, causes + check_metadata(tree["metadata"], rules))
-        members = written_members(served)
+        members = None if served.custom else written_members(served)
         if members is not None:
-            omit_empty(members, tree)
-            write_zeros(members, tree)
+            write_members(members, tree)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
 
 def _track_given_fields(state: ServerState, served: ServedResource, tree: Tree, options: WriteOptions) -> None:
     """Sets the managedFields of a new object that came with managedFields of its own."""
+    members = written_members(served)
+    removed = omit_empty(members, tree) if members is not None else []
     tracked = track_update(
         None,
         tree,
@@ -230,7 +229,7 @@ def _track_given_fields(state: ServerState, served: ServedResource, tree: Tree, 
         api_version=served.api_version,
     )
     tree["metadata"] = tracked.object["metadata"]
-    members = written_members(served)
+    restore(removed)
     if members is not None:
         _disown_structs(members, managed_fields(tree) or ())
 
@@ -329,7 +328,7 @@ def _prepare_update(
         for owner, name, _ in removed:
             owner.pop(name, None)
     if members is not None:
-        write_zeros(members, new)
+        write_members(members, new)
     if given_fields is not None:
         metadata["managedFields"] = given_fields
     return _compare_applied(old, new) if applied else _track_update(state, served, old, new, options)
@@ -522,13 +521,13 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
     """
     outline: list[Any] = []
     tracked = trackable(tree)
-    if served.kind == "CertificateSigningRequest" and not served.custom:
-        tracked.pop("spec", None)  # it can never be changed, and no manager owns it
-    members = written_members(served)
+    members = None if served.custom else written_members(served)
     if members is not None:
+        if served.kind == "CertificateSigningRequest":
+            tracked.pop("spec", None)  # it can never be changed, and no manager owns it
         tracked = without_zeros(members, tracked)
-    _add_map(outline, tracked, served.shape())
-    fields = _owned((served.gvk if members else None, *outline), members)
+    _add_map(outline, tracked, served.shape(), members)
+    fields = _owned((members, *outline), members)
     if not fields:
         return
     entry: Tree = {
@@ -542,7 +541,11 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
     tree["metadata"]["managedFields"] = [entry]
 
 
-def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
+def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape, members: Members | None) -> None:
+    """Adds the outline of a map; empty members of a built-in kind that are not written are left out."""
+    if members is not None and not all(tree.values()):
+        omitted = members.omitted
+        tree = {name: value for name, value in tree.items() if value or name not in omitted}
     outline.append(len(tree))
     outline += tree
     fields = shape.fields
@@ -554,49 +557,58 @@ def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape) -> None:
         if kind is dict:
             if (fields.get(name) or shape.items or ANYTHING).atomic:  # `shape.member`, inlined
                 continue
-            if _CONTAINERS.isdisjoint(map(type, value.values())):
-                outline += (name, tuple(value))
-            else:
+            if not _CONTAINERS.isdisjoint(map(type, value.values())):
                 outline.append(name)
-                _add_map(outline, value, shape.member(name))
+                _add_map(outline, value, shape.member(name), members and members.below[name])
+            elif members is None or all(value.values()):
+                outline += (name, tuple(value))
+            elif written := _written_names(value, members.below[name]):
+                outline += (name, written)
         elif kind is list:
             below = shape.member(name)
-            found = None if below.list_type == "atomic" else _list_outline(value, below)
+            found = (
+                None if below.list_type == "atomic" else _list_outline(value, below, members and members.below[name])
+            )
             if found is not None:
                 outline += (name, found)
     outline.append(None)
 
 
-def _list_outline(items: list[Any], shape: Shape) -> _Outline | None:
+def _written_names(tree: dict[str, Any], members: Members | None) -> tuple[str, ...]:
+    omitted = frozenset[str]() if members is None else members.omitted
+    return tuple([name for name, value in tree.items() if value or name not in omitted])
+
+
+def _list_outline(items: list[Any], shape: Shape, members: Members | None) -> _Outline | None:
     elements = list_elements(items, shape)
     if elements is None:
         return None
     below = shape.item()
-    return tuple(elements), tuple([_item_outline(one, below) for one in items])
+    return tuple(elements), tuple([_item_outline(one, below, members) for one in items])
 
 
-def _item_outline(item: Any, shape: Shape) -> _Outline | None:
+def _item_outline(item: Any, shape: Shape, members: Members | None) -> _Outline | None:
     if not item or shape.atomic:
         return None
     if is_map(item):
         outline: list[Any] = []
-        _add_map(outline, item, shape)
+        _add_map(outline, item, shape, members)
         return tuple(outline)
     if is_list(item) and shape.list_type != "atomic":
-        return _list_outline(item, shape)
+        return _list_outline(item, shape, members)
     return None
 
 
 def _owned(outline: _Outline, members: Members | None) -> dict[str, Any] | None:
     """The fields of an outline, as managedFields have them; cached, unless they are many or long.
 
-    The first part of the outline is the kind, if `members` are those of a built-in one.
+    The first part of the outline are the `members`, which tell kinds apart.
     """
     found: dict[str, Any] | None = _known.get(outline, _UNKNOWN)
     if found is not _UNKNOWN:
         return found
     node = _node(outline[1:])
-    del node["."]
+    node.pop(".", None)
     if members is not None:
         node = without_structs(members, node)
     fields = FieldSet(node) - NEVER_TRACKED
@@ -630,4 +642,4 @@ def _map_node(size: int, parts: Iterator[Any]) -> Node:
             break
         begin = next(parts)
         node[f"f:{name}"] = _map_node(begin, parts) if isinstance(begin, int) else _node(begin)
-    return node
+    return node if len(node) > 1 else {}

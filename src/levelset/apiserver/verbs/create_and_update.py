@@ -46,7 +46,7 @@ Change = Callable[[Tree, Item], strategy.PreparedUpdate]
 """Computes an update from the served tree, which it may keep, and from the item, to decode a second tree from."""
 
 
-async def create(  # noqa: PLR0912 - a coroutine of its own for each step would cost every create more than the branch
+async def create(  # noqa: C901, PLR0912 - a coroutine of its own for each step would cost every create more than the branch
     state: ServerState,
     served: ServedResource,
     namespace: str | None,
@@ -72,7 +72,8 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
         decoded = await _decode_new(state, served, namespace, tree, options)
     else:
         decoded = strategy.decode_new(served, namespace, tree, options)
-    in_flight, metadata = state.in_flight_creates, cast("Tree", tree["metadata"])
+    in_flight = state.in_flight_creates
+    metadata: Tree = tree["metadata"]
     in_flight.scopes[id(tree)] = (served.prefix, namespace)
     try:
         guards = _check_active(state, served, namespace, metadata.get("name", ""))
@@ -91,7 +92,8 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
             await run_limited(state.expensive_work, validate, is_large=is_large)
         else:
             strategy.validate_new(state, served, tree, decoded.causes)
-        strategy.accept_new(served, tree, decoded, options, is_applied=is_applied)
+        if decoded.has_version or served.rules.warnings is not None:
+            strategy.accept_new(served, tree, decoded, options, is_applied=is_applied)
         if options.authorizer is not None:
             options.authorizer.check(tree, None)
         if served.prefix in state.write_checks:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from levelset.apiserver.registry.builtin.rules.checks import quantity
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.names import check_dns1123_label
 
 __all__ = ["object_warnings"]
@@ -27,6 +28,8 @@ _VOLUMES: Final = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
+_MEMORY: Final = ("memory", "ephemeral-storage")
+_WHOLE: Final = Pattern(r"[0-9]+(?:[kMGTPE]|[KMGTPE]i)?").fullmatch
 _NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
 _NODE_LABELS: Final = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -109,14 +112,20 @@ def _claim(new: Object, _old: Object | None) -> Iterator[str]:
 
 
 def _claim_spec(spec: Object, at: str) -> Iterator[str]:
-    resources = map_member(spec, "resources")
-    for name in ("requests", "limits"):
-        yield from _fraction(map_member(resources, name), "storage", f"{at}.resources.{name}")
+    yield from _resources(map_member(spec, "resources"), ("requests", "limits"), ("storage",), at)
+
+
+def _resources(resources: Object, parts: tuple[str, ...], names: tuple[str, ...], at: str) -> Iterator[str]:
+    for name in names:
+        for part in parts:
+            amounts = resources.get(part)
+            if amounts and name in amounts:
+                yield from _fraction(amounts, name, f"{at}.resources.{part}")
 
 
 def _fraction(amounts: Object, name: str, at: str) -> Iterator[str]:
     """An amount of bytes that is not a whole number."""
-    if name in amounts:
+    if name in amounts and not _WHOLE(str(amounts[name])):
         shown = quantity(amounts[name])
         milli = -(-shown.nanos // 1_000_000)
         if milli % 1000:
@@ -164,11 +173,12 @@ def _stateful_set(new: Object, old: Object | None) -> Iterator[str]:
 
 def _template(path: str, new: Object, old: Object | None) -> Iterator[str]:
     """A template of pods; an update that does not change the spec is not warned again."""
+    if old is not None and new["metadata"].get("generation") == old["metadata"].get("generation"):
+        return
     template: Any = new
     for name in path.split("."):
         template = map_member(template, name)
-    if old is None or new["metadata"].get("generation") != old["metadata"].get("generation"):
-        yield from _pod_spec(map_member(template, "spec"), f"{path}.spec")
+    yield from _pod_spec(map_member(template, "spec"), f"{path}.spec")
 
 
 def _pod(new: Object, old: Object | None) -> Iterator[str]:
@@ -177,38 +187,57 @@ def _pod(new: Object, old: Object | None) -> Iterator[str]:
 
 
 def _pod_spec(spec: Object, at: str) -> Iterator[str]:
+    for name, warner in _SPEC_WARNERS:
+        if name in spec:
+            yield from warner(spec, at)
+
+
+def _node_selector(spec: Object, at: str) -> Iterator[str]:
     for name in map_member(spec, "nodeSelector"):
         if name in _NODE_LABELS:
             yield f"{at}.nodeSelector[{name}]: {_NODE_LABELS[name]}"
+
+
+def _spread(spec: Object, at: str) -> Iterator[str]:
     for index, one in enumerate(list_member(spec, "topologySpreadConstraints")):
         where = f"{at}.topologySpreadConstraints[{index}]"
         if one.get("topologyKey") in _NODE_LABELS:
             yield f"{where}.topologyKey: {one['topologyKey']} is {_NODE_LABELS[one['topologyKey']]}"
         if one.get("labelSelector") is None:
             yield f"{where}.labelSelector: {_NULL_SELECTOR}"
-    yield from _volumes(spec, at)
+
+
+def _aliases(spec: Object, at: str) -> Iterator[str]:
     yield from _twice(spec, "hostAliases", "ip", at)
+
+
+def _pull_secrets(spec: Object, at: str) -> Iterator[str]:
     yield from _twice(spec, "imagePullSecrets", "name", at)
     for index, one in enumerate(list_member(spec, "imagePullSecrets")):
         if not one.get("name"):
             yield f'{at}.imagePullSecrets[{index}].name: invalid empty name ""'
-    for name in ("memory", "ephemeral-storage"):
+
+
+def _overhead(spec: Object, at: str) -> Iterator[str]:
+    for name in _MEMORY:
         yield from _fraction(map_member(spec, "overhead"), name, f"{at}.overhead")
-    yield from _containers(spec, at)
-    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+
+
+def _grace_period(spec: Object, at: str) -> Iterator[str]:
+    if (spec["terminationGracePeriodSeconds"] or 0) < 0:
         yield f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
-    yield from _affinity(map_member(spec, "affinity"), f"{at}.affinity")
 
 
 def _volumes(spec: Object, at: str) -> Iterator[str]:
     for index, volume in enumerate(list_member(spec, "volumes")):
-        for name, text in _VOLUMES.items():
-            if volume.get(name) is not None:
-                yield f"{at}.volumes[{index}].{'storageOS' if name == 'storageos' else name}: {text}"
-        template = map_member(map_member(volume, "ephemeral"), "volumeClaimTemplate")
-        yield from _claim_spec(
-            map_member(template, "spec"), f"{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"
-        )
+        if not _VOLUMES.keys().isdisjoint(volume):
+            for name, text in _VOLUMES.items():
+                if volume.get(name) is not None:
+                    yield f"{at}.volumes[{index}].{'storageOS' if name == 'storageos' else name}: {text}"
+        if "ephemeral" in volume:
+            template = map_member(map_member(volume, "ephemeral"), "volumeClaimTemplate")
+            where = f"{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"
+            yield from _claim_spec(map_member(template, "spec"), where)
 
 
 def _twice(spec: Object, name: str, key: str, at: str) -> Iterator[str]:
@@ -221,18 +250,19 @@ def _twice(spec: Object, name: str, key: str, at: str) -> Iterator[str]:
 
 
 def _containers(spec: Object, at: str) -> Iterator[str]:
-    found = [
-        (one, f"{at}.{part}[{index}]")
-        for part in ("initContainers", "containers", "ephemeralContainers")
-        for index, one in enumerate(list_member(spec, part))
-    ]
-    for container, where in found:
-        resources = map_member(container, "resources")
-        for name in ("memory", "ephemeral-storage"):
-            for part in ("limits", "requests"):
-                yield from _fraction(map_member(resources, part), name, f"{where}.resources.{part}")
-        yield from _environment(container, where)
-    yield from _ports(found)
+    ports: list[tuple[str, Object]] = []
+    for part in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(list_member(spec, part)):
+            where = f"{at}.{part}[{index}]"
+            if container.get("resources"):
+                yield from _resources(container["resources"], ("limits", "requests"), _MEMORY, where)
+            if len(container.get("env") or ()) > 1:
+                yield from _environment(container, where)
+            if "ports" in container:
+                found = enumerate(list_member(container, "ports"))
+                ports += [(f"{where}.ports[{number}]", port) for number, port in found]
+    if len(ports) > 1:
+        yield from _ports(ports)
 
 
 def _environment(container: Object, at: str) -> Iterator[str]:
@@ -245,26 +275,24 @@ def _environment(container: Object, at: str) -> Iterator[str]:
         seen.add(name)
 
 
-def _ports(containers: list[tuple[Object, str]]) -> Iterator[str]:
+def _ports(ports: list[tuple[str, Object]]) -> Iterator[str]:
     seen: dict[tuple[Any, Any], list[tuple[str, Object]]] = {}
     names: dict[str, str] = {}
     repeated: list[str] = []
-    for container, at in containers:
-        for index, port in enumerate(list_member(container, "ports")):
-            where = f"{at}.ports[{index}]"
-            others = seen.setdefault((port.get("containerPort"), port.get("protocol", "TCP")), [])
-            for other, former in others:
-                word = _overlap(port, former)
-                if word:
-                    yield f"{where}: {word} port definition with {other}"
-            others.append((where, port))
-            name = port.get("name")
-            if name and name in names:
-                first = names[name]
-                text = f"with {first}, services and probes that select ports by name will use {first}"
-                repeated.append(f'{where}: duplicate port name "{name}" {text}')
-            elif name:
-                names[name] = where
+    for where, port in ports:
+        others = seen.setdefault((port.get("containerPort"), port.get("protocol", "TCP")), [])
+        for other, former in others:
+            word = _overlap(port, former)
+            if word:
+                yield f"{where}: {word} port definition with {other}"
+        others.append((where, port))
+        name = port.get("name")
+        if name and name in names:
+            first = names[name]
+            text = f"with {first}, services and probes that select ports by name will use {first}"
+            repeated.append(f'{where}: duplicate port name "{name}" {text}')
+        elif name:
+            names[name] = where
     yield from repeated
 
 
@@ -277,10 +305,10 @@ def _overlap(port: Object, former: Object) -> str:
     return "dangerously ambiguous" if number == its and bool(address) != bool(other) else ""
 
 
-def _affinity(affinity: Object, at: str) -> Iterator[str]:
+def _affinity(spec: Object, at: str) -> Iterator[str]:
     for kind in ("podAffinity", "podAntiAffinity"):
-        terms = map_member(affinity, kind)
-        where = f"{at}.{kind}"
+        terms = map_member(map_member(spec, "affinity"), kind)
+        where = f"{at}.affinity.{kind}"
         for index, one in enumerate(list_member(terms, "requiredDuringSchedulingIgnoredDuringExecution")):
             if one.get("labelSelector") is None:
                 name = f"requiredDuringSchedulingIgnoredDuringExecution[{index}]"
@@ -291,6 +319,18 @@ def _affinity(affinity: Object, at: str) -> Iterator[str]:
                 yield f"{where}.{name}.podAffinityTerm.labelSelector: {_NULL_SELECTOR}"
 
 
+# By the first member that a warning is about, in the order of kube-apiserver; only those in the spec are called.
+_SPEC_WARNERS: Final[tuple[tuple[str, Callable[[Object, str], Iterator[str]]], ...]] = (
+    ("nodeSelector", _node_selector),
+    ("topologySpreadConstraints", _spread),
+    ("volumes", _volumes),
+    ("hostAliases", _aliases),
+    ("imagePullSecrets", _pull_secrets),
+    ("overhead", _overhead),
+    ("containers", _containers),
+    ("terminationGracePeriodSeconds", _grace_period),
+    ("affinity", _affinity),
+)
 _WARNERS: Final[dict[tuple[str, str], Warner]] = {
     ("", "Service"): _service,
     ("", "Node"): _node,

@@ -7,8 +7,8 @@ written by `scripts/generate_omitted.py`).
 """
 
 import functools
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -24,52 +24,83 @@ __all__ = [
     "restore",
     "without_structs",
     "without_zeros",
-    "write_zeros",
+    "write_members",
     "written_members",
 ]
 
-_MAX_DEPTH: Final = 40
-_NO_ZERO: Final = object()
-_CONTAINERS: Final = (dict, list)
 Removed = tuple[dict[str, Any], str, Any]
 """A map, the name of the member that it had, and the value."""
 
 
-class Members:
-    """The members of one type; those below are found when they are needed, because types are recursive."""
+class _Below(dict[str, "Members | None"]):
+    """The members of the members of a type, compiled when they are first needed, because types are recursive."""
 
-    __slots__ = ("_below", "is_map", "omitted", "present", "schema")
+    __slots__ = ("_schemas", "_values")
+
+    def __init__(self, schemas: Mapping[str, Any], values: "Members | None" = None) -> None:
+        super().__init__()
+        self._schemas, self._values = schemas, values
+
+    def __missing__(self, name: str) -> "Members | None":
+        schema = self._schemas.get(name)
+        if schema is None:  # not kept: names that the type does not know, and keys of maps, may be many
+            return self._values
+        self[name] = found = _members_of(schema)
+        return found
+
+
+class Members:
+    """The members of one type: those left out when they are empty, those always there, and the types of all of them.
+
+    Those of a map have any name, and the same type, which is `values`.
+    """
+
+    __slots__ = ("always", "below", "is_flat", "omitted", "present", "zeros")
 
     def __init__(
-        self, schema: Mapping[str, Any], omitted: frozenset[str], present: frozenset[str], *, is_map: bool = False
+        self,
+        schemas: Mapping[str, Any],
+        omitted: frozenset[str] = frozenset(),
+        present: frozenset[str] = frozenset(),
+        *,
+        values: "Members | None" = None,
     ) -> None:
-        self.schema, self.omitted, self.present, self.is_map = schema, omitted, present, is_map
-        self._below: dict[str, Members | None] = {}
+        self.omitted, self.present = omitted, present
+        self.below = _Below(schemas, values)
+        """The members of a member, or of its items if it is a list; None if it has none."""
+        structs = {name for name, schema in schemas.items() if _type_name(schema)}
+        self.is_flat = not structs and values is None
+        """Whether no member has members."""
+        self.zeros = tuple(_find_zeros(schemas, structs, present - {"metadata"}))
+        """What Go writes when it is absent: as null, if the flag is set, or as an empty struct."""
+        self.always = frozenset(name for name, _ in self.zeros)
 
-    def zero(self, name: str) -> Any:
-        """What Go writes for a member that is absent."""
-        schema = self.schema.get("properties", {}).get(name, {})
+
+def _find_zeros(schemas: Mapping[str, Any], structs: set[str], present: frozenset[str]) -> Iterator[tuple[str, bool]]:
+    for name in sorted(present):
+        schema = schemas.get(name, {})
         if schema.get("type") == "array" or "additionalProperties" in schema:
-            return None
-        below = self.below(name)
-        return {} if below is not None and schema.get("default") == {} else _NO_ZERO
-
-    def below(self, name: str) -> "Members | None":
-        """The members of a member, of its items if it is a list, or of its values if it is a map; None for others."""
-        if name not in self._below:
-            self._below[name] = _members_of(self.schema.get("properties", {}).get(name))
-        return self._below[name]
+            yield name, True
+        elif name in structs and schema.get("default") == {}:
+            yield name, False
 
 
 def written_members(served: ServedResource) -> Members | None:
     """The members of a built-in kind; None for custom resources, which are stored as they are sent."""
-    return None if served.custom else _builtin_members(served.group, served.version, served.kind)
+    return None if served.custom else _builtin_members(served.api_version, served.kind)
 
 
 @functools.cache
-def _builtin_members(group: str, version: str, kind: str) -> Members | None:
+def _builtin_members(api_version: str, kind: str) -> Members | None:
+    group, _, version = api_version.rpartition("/")
     name = builtin_names(group, version).get(kind)
-    return None if name is None else _members_of({"$ref": f"{COMPONENT}{name}"})
+    if name is None or "properties" not in library().get(name, {}):
+        return None
+    # The metadata of the object itself are read and written elsewhere.
+    schemas = {one: schema for one, schema in library()[name]["properties"].items() if one != "metadata"}
+    found = _struct(name, schemas)
+    found.below["metadata"] = None
+    return found
 
 
 def preload() -> None:
@@ -83,8 +114,13 @@ def omit_empty(members: Members, tree: dict[str, Any]) -> list[Removed]:
     The metadata are left to others.
     """
     removed: list[Removed] = []
-    _omit(members, tree, 0, removed)
+    _walk(members, tree, removed)
     return removed
+
+
+def write_members(members: Members, tree: dict[str, Any]) -> None:
+    """Makes the tree what Go writes, in place: also adds absent lists and maps as null, and empty structs."""
+    _walk(members, tree, None)
 
 
 def restore(removed: list[Removed]) -> None:
@@ -93,45 +129,44 @@ def restore(removed: list[Removed]) -> None:
         owner[name] = value
 
 
-def _omit(members: Members, tree: dict[str, Any], depth: int, removed: list[Removed]) -> None:
+def _walk(members: Members, tree: dict[str, Any], removed: list[Removed] | None) -> None:
+    """Removes what is empty to `removed`; without it, adds what is always there: most writes need both."""
+    if removed is None and not members.always.issubset(tree):
+        _add_zeros(members, tree)
     if not all(tree.values()):
-        for name in [one for one, value in tree.items() if not value and one in members.omitted]:
-            value: Any = tree.pop(name)
-            if is_map(value) or is_list(value):
-                removed.append((tree, name, value))
-    if depth == _MAX_DEPTH:
+        _remove(members, tree, removed)
+    if members.is_flat:
         return
+    below = members.below
     for name, value in tree.items():
-        if isinstance(value, _CONTAINERS) and value and (name != "metadata" or depth):
-            below = members.below(name)
-            if below is not None:
-                for one in _maps(below, value):
-                    _omit(below, one, depth + 1, removed)
+        # Compares classes, since JSON has no subclasses: `isinstance` would cost more than all the rest.
+        kind = value.__class__
+        if kind is dict:
+            found = below[name]
+            if found is not None:
+                _walk(found, value, removed)
+        elif kind is list and (found := below[name]) is not None:
+            for one in value:
+                if one.__class__ is dict:
+                    _walk(found, one, removed)
 
 
-def _maps(members: Members, value: Any) -> list[dict[str, Any]]:
-    """The maps that have these members: the value itself, its items, or its values."""
-    if is_map(value):
-        return [one for one in value.values() if is_map(one)] if members.is_map else [value]
-    return [one for one in value if is_map(one)] if is_list(value) else []
+def _add_zeros(members: Members, tree: dict[str, Any]) -> None:
+    for name, is_null in members.zeros:
+        if name not in tree:
+            tree[name] = None if is_null else {}
 
 
-def write_zeros(members: Members, tree: dict[str, Any], depth: int = 0) -> None:
-    """Adds the members that Go always writes, in place: an absent list or map as null, a struct without members."""
-    if depth == _MAX_DEPTH:
-        return
-    for name in members.present:
-        if tree.get(name) or name == "metadata":
-            continue
-        zero = members.zero(name)
-        if zero is not _NO_ZERO and (name not in tree or zero is None):
-            tree[name] = {} if zero == {} else zero
-    for name, value in tree.items():
-        if isinstance(value, _CONTAINERS) and (name != "metadata" or depth):
-            below = members.below(name)
-            if below is not None:
-                for one in _maps(below, value):
-                    write_zeros(below, one, depth + 1)
+def _remove(members: Members, tree: dict[str, Any], removed: list[Removed] | None) -> None:
+    omitted = members.omitted
+    for name in [one for one, value in tree.items() if not value and one in omitted]:
+        value: Any = tree.pop(name)
+        if removed is not None and (is_map(value) or is_list(value)):
+            removed.append((tree, name, value))
+    if removed is None:
+        for name, is_null in members.zeros:
+            if is_null and not tree[name]:
+                tree[name] = None
 
 
 def without_zeros(members: Members, tree: dict[str, Any]) -> dict[str, Any]:
@@ -143,8 +178,10 @@ def without_zeros(members: Members, tree: dict[str, Any]) -> dict[str, Any]:
         value = tree[name]
         rest = value
         if is_map(value) and value:
-            below = members.below(name)
-            rest = value if below is None or below.is_map else without_zeros(below, value)
+            below = members.below[name]
+            rest = value if below is None else without_zeros(below, value)
+            if below is not None and not any(rest.values()) and below.omitted.issuperset(rest):
+                rest = {}
         if rest is not value or (not rest and rest != []):
             if changed is None:
                 changed = dict(tree)
@@ -162,8 +199,8 @@ def without_structs(members: Members, node: Node) -> Node:
         child = node.get(f"f:{name}")
         if not child:
             continue
-        below = members.below(name)
-        rest = child if below is None or below.is_map else without_structs(below, child)
+        below = members.below[name]
+        rest = child if below is None else without_structs(below, child)
         if "." in rest and len(rest) > 1:
             rest = {element: one for element, one in rest.items() if element != "."}
         if rest is not child:
@@ -173,20 +210,34 @@ def without_structs(members: Members, node: Node) -> Node:
 
 def _members_of(schema: Any) -> Members | None:
     """The members of a struct, of the items of a list, or of the values of a map."""
-    if schema is None:
+    name = _type_name(schema)
+    if not name:
         return None
+    if not _is_struct(schema):
+        if "items" in schema:
+            return _members_of(schema["items"])
+        return Members({}, values=_members_of(schema["additionalProperties"]))
+    return _struct(name, library()[name]["properties"])
+
+
+def _struct(name: str, schemas: Mapping[str, Any]) -> Members:
+    omitted, present = _table().get(name, ((), ()))
+    return Members(schemas, frozenset(omitted), frozenset(present))
+
+
+def _is_struct(schema: Any) -> bool:
+    return any("$ref" in one for one in (schema, *schema.get("allOf", ())))
+
+
+def _type_name(schema: Any) -> str:
+    """The name of the struct that a schema is about, or its items or values; empty if they are something else."""
+    if not is_map(schema):
+        return ""
     for one in (schema, *schema.get("allOf", ())):
         if "$ref" in one:
-            name = one["$ref"].removeprefix(COMPONENT)
-            omitted, present = _table().get(name, ((), ()))
-            content: Any = library().get(name, {})
-            return Members(content, frozenset(omitted), frozenset(present)) if "properties" in content else None
-    if "items" in schema:
-        return _members_of(schema["items"])
-    if isinstance(schema.get("additionalProperties"), dict):
-        found = _members_of(schema["additionalProperties"])
-        return None if found is None else Members(found.schema, found.omitted, found.present, is_map=True)
-    return None
+            name: str = one["$ref"].removeprefix(COMPONENT)
+            return name if "properties" in library().get(name, {}) else ""
+    return _type_name(schema["items"] if "items" in schema else schema.get("additionalProperties"))
 
 
 @functools.cache
