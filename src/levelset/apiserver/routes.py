@@ -31,7 +31,7 @@ from levelset.apiserver.verbs.get_and_list import get_item, parse_list_options, 
 from levelset.apiserver.verbs.response_format import render_deleted, render_item, render_listing, render_tree
 from levelset.apiserver.verbs.subresources import scale
 from levelset.apiserver.wire import status_errors
-from levelset.apiserver.wire.negotiation import JSON, ResponseFormat, media_type, negotiate, read_object
+from levelset.apiserver.wire.negotiation import JSON, PLAIN_JSON, ResponseFormat, media_type, negotiate, read_object
 from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions, delete_options, write_options
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import (
@@ -101,7 +101,7 @@ def find_action(call: Call) -> Action:
     if request.method != "GET":
         handler = state.subresource_handlers.get((served.group, served.plural, path.subresource))
         if handler is not None:
-            return lambda call: handler(call.state, call.served, call.path, call.request)
+            return lambda call: _post_part(handler, call)
     if path.subresource:
         # Same result as `_subresource`, decided once per path: status patches are frequent.
         return _patch if verb == "patch" and path.subresource == "status" and served.status else _subresource
@@ -161,7 +161,11 @@ def _has_wrong_scope(call: Call, verb: str | None) -> bool:
     served, path = call.served, call.path
     if path.namespace is not None and not served.namespaced:
         return True
-    if not served.namespaced or path.namespace is not None or verb in ("list", "watch"):
+    if not served.namespaced or path.namespace is not None:
+        return False
+    if "list" not in served.verbs:  # only a list has a path of all namespaces
+        return True
+    if verb in ("list", "watch"):
         return False
     if path.name is not None or served.custom:
         return True
@@ -410,6 +414,20 @@ async def _delete_collection(call: Call) -> Response:
     trees = await delete.delete_collection(call.state, served, call.namespace, selection, options, limit=query.limit)
     response = render_deleted(call.state, served, request, chosen=chosen, trees=trees)
     return response if options.admission is None else _with_warnings(response, options.admission.warnings)
+
+
+async def _post_part(handler: Callable[..., Awaitable[dict[str, Any]]], call: Call) -> Response:
+    """Handles what is posted to a subresource and not stored: bindings, evictions, requests for tokens."""
+    state, served, request = call.state, call.served, call.request
+    chosen = negotiate(request.headers.find("accept"), "object") if request.method == "POST" else PLAIN_JSON
+    warnings: list[str] = []
+    try:
+        tree = await handler(state, served, call.path, request, warnings)
+    except ApiError as error:
+        error.warnings = tuple(_first_warnings(dict.fromkeys(warnings)))
+        raise
+    response = render_tree(state, served, request, chosen=chosen, tree=tree, status=201)
+    return _with_warnings(response, warnings) if warnings else response
 
 
 def _subresource(call: Call) -> HandlerResult:

@@ -28,7 +28,8 @@ async def test_missing_fields_of_a_token_request_are_defaulted() -> None:
         await api.request_as_owner("POST", ACCOUNTS, ROBOT)
         status, found = await post(api, request())
         assert status == 201
-        assert found["spec"] == {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600}
+        defaulted = {"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600, "boundObjectRef": None}
+        assert found["spec"] == defaulted
         assert (found["metadata"]["name"], found["metadata"]["namespace"]) == ("robot", "default")
         assert found["status"]["token"].count(".") == 2
         assert found["status"]["expirationTimestamp"].endswith("Z")

@@ -13,15 +13,13 @@ from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import builtin_kind
 from levelset.apiserver.verbs import create_and_update
 from levelset.apiserver.verbs.get_and_list import get_item
-from levelset.apiserver.verbs.response_format import JSON_HEADERS
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import read_object
 from levelset.apiserver.wire.request_options import write_options
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import method_not_allowed
 from levelset.errors import ApiError, BadRequest
-from levelset.http import Request, Response
-from levelset.objects import encode_tree
+from levelset.http import Request
 
 __all__ = ["bind"]
 
@@ -33,7 +31,9 @@ _BINDING: Final = ServedResource(
 )
 
 
-async def bind(state: ServerState, served: ServedResource, path: RequestPath, request: Request) -> Response:
+async def bind(
+    state: ServerState, served: ServedResource, path: RequestPath, request: Request, warnings: list[str]
+) -> Object:
     """Sets the node of a pod, with the labels and annotations of the Binding; raises Conflict if it has one.
 
     A handler of `ServerState.subresource_handlers`, of pods and, with the name in the body, of bindings.
@@ -43,6 +43,7 @@ async def bind(state: ServerState, served: ServedResource, path: RequestPath, re
     body = read_object(request)
     options = write_options(request, "CreateOptions", subresource=path.subresource, duplicates=body.duplicates)
     strategy.decode_new(_BINDING, path.namespace, body.tree, options)
+    warnings += options.warnings
     binding, name = body.tree, path.name or body.tree["metadata"].get("name", "")
     served = state.catalog.find("", "v1", "pods") or served
     if binding["metadata"].get("name") != name:
@@ -53,8 +54,7 @@ async def bind(state: ServerState, served: ServedResource, path: RequestPath, re
         change(served_tree(served, get_item(state, served, path.namespace, name)))
     elif await create_and_update.mutate(state, served, path.namespace, name, change) is None:
         raise status_errors.not_found(served, name)
-    status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-    return Response(201, JSON_HEADERS, encode_tree(status))
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 def _check_target(target: Object) -> None:

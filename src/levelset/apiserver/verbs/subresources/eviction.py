@@ -26,15 +26,14 @@ from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import builtin_kind
 from levelset.apiserver.verbs import create_and_update, delete, write_admission
 from levelset.apiserver.verbs.get_and_list import get_item
-from levelset.apiserver.verbs.response_format import JSON_HEADERS
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import read_object
 from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions, read_delete_options, write_options
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import method_not_allowed, too_large
 from levelset.errors import BadRequest, BadSelector, Cause, Forbidden, ServerFailed, TooManyRequests
-from levelset.http import Request, Response
-from levelset.objects import LabelSelector, encode_tree
+from levelset.http import Request
+from levelset.objects import LabelSelector
 
 __all__ = ["Budget", "Evictions", "budget_of", "is_exempt", "is_ready", "selects"]
 
@@ -56,14 +55,16 @@ class Evictions:
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
-    async def handle(self, state: ServerState, served: ServedResource, path: RequestPath, request: Request) -> Response:
+    async def handle(
+        self, state: ServerState, served: ServedResource, path: RequestPath, request: Request, warnings: list[str]
+    ) -> Object:
         """Evicts the pod; raises NotFound, and TooManyRequests if its budget does not allow it now.
 
         A handler of `ServerState.subresource_handlers`.
         """
         if request.method != "POST" or path.name is None or path.namespace is None:
             raise method_not_allowed()
-        options, delete_options = await _read(state, served, path, request)
+        options, delete_options = await _read(state, served, path, request, warnings)
         delete_options = replace(delete_options, dry_run=delete_options.dry_run or options.dry_run)
         name, namespace = path.name, path.namespace
         async with self._lock:
@@ -73,8 +74,7 @@ class Evictions:
             if not delete_options.dry_run:
                 await create_and_update.mutate(state, served, namespace, name, lambda pod: _disrupted(pod, state.now()))
             await delete.delete(state, served, namespace, name, delete_options)
-        status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-        return Response(201, JSON_HEADERS, encode_tree(status))
+        return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 def _disrupted(pod: Object, now: datetime) -> Object:
@@ -155,7 +155,7 @@ def _count(value: Any, total: int) -> int:
 
 
 async def _read(
-    state: ServerState, served: ServedResource, path: RequestPath, request: Request
+    state: ServerState, served: ServedResource, path: RequestPath, request: Request, warnings: list[str]
 ) -> tuple[WriteOptions, DeleteOptions]:
     """Decodes and admits the eviction; returns its write options and delete options."""
     if len(request.body) > MAX_REVIEW_BYTES:
@@ -165,6 +165,7 @@ async def _read(
     if body.tree.get("apiVersion") == "policy/v1beta1":
         body.tree["apiVersion"] = "policy/v1"  # identical versions
     decoded = strategy.decode_new(_EVICTION, path.namespace, body.tree, options)
+    warnings += options.warnings
     if decoded.causes:
         raise status_errors.invalid(_EVICTION, "", decoded.causes)
     given = body.tree["metadata"].get("name")

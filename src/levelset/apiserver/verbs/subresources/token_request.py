@@ -7,7 +7,7 @@ from typing import Any, Final
 from levelset.apiserver.authn.service_account_tokens import AUDIENCE, ServiceAccountTokens
 from levelset.apiserver.authz.access_reviews import MAX_REVIEW_BYTES
 from levelset.apiserver.registry import strategy
-from levelset.apiserver.registry.metadata import format_timestamp
+from levelset.apiserver.registry.metadata import format_timestamp, new_uid
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
@@ -16,12 +16,11 @@ from levelset.apiserver.schema import builtin_kind, field_errors
 from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import read_object
-from levelset.apiserver.wire.request_options import write_options
+from levelset.apiserver.wire.request_options import WriteOptions, write_options
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import method_not_allowed, too_large
 from levelset.errors import BadRequest, Cause
-from levelset.http import Request, Response
-from levelset.objects import encode_tree
+from levelset.http import Request
 
 __all__ = ["TokenRequests"]
 
@@ -45,36 +44,41 @@ class TokenRequests:
     def __init__(self, tokens: ServiceAccountTokens) -> None:
         self._tokens = tokens
 
-    async def handle(self, state: ServerState, served: ServedResource, path: RequestPath, request: Request) -> Response:
+    async def handle(
+        self, state: ServerState, served: ServedResource, path: RequestPath, request: Request, warnings: list[str]
+    ) -> Object:
         """Returns the request with a token in its status; raises NotFound, BadRequest, Invalid, Conflict (wrong uid).
 
         A handler of `ServerState.subresource_handlers`.
         """
         if request.method != "POST" or path.name is None or path.namespace is None:
             raise method_not_allowed()
-        tree, spec = _read(request, path.namespace, path.name)
+        tree, options = _read(request, path.namespace, path.name, warnings)
         account = served_tree(served, get_item(state, served, path.namespace, path.name))
+        spec: Object = tree["spec"]
         bound = _bound(state, account, map_member(spec, "boundObjectRef"))
         expires = state.now() + timedelta(seconds=spec["expirationSeconds"])
-        token = await self._tokens.sign(account, audiences=spec["audiences"], expires=expires, bound=bound)
-        metadata = {
-            "name": path.name,
-            "namespace": path.namespace,
-            "creationTimestamp": format_timestamp(state.now()),
-        }
-        status = {"token": token, "expirationTimestamp": format_timestamp(expires)}
-        response = {**tree, "metadata": {**tree["metadata"], **metadata}, "spec": spec, "status": status}
-        return Response(201, (("Content-Type", "application/json"),), encode_tree(response))
+        now = format_timestamp(state.now())
+        tree["metadata"] |= {"name": path.name, "namespace": path.namespace}
+        tree["metadata"] |= {"uid": new_uid(state.random), "creationTimestamp": now}
+        strategy.track_new_object(_REQUEST, tree, manager=options.manager, now=now)
+        for entry in tree["metadata"].get("managedFields", ()):
+            entry["subresource"] = "token"
+        audiences = list_member(spec, "audiences") or [AUDIENCE]
+        tree["spec"] = {"boundObjectRef": None, **spec, "audiences": audiences}
+        token = await self._tokens.sign(account, audiences=audiences, expires=expires, bound=bound)
+        return {**tree, "status": {"token": token, "expirationTimestamp": format_timestamp(expires)}}
 
 
-def _read(request: Request, namespace: str, name: str) -> tuple[Object, Object]:
-    """Returns the request as an object, and its spec with defaults."""
+def _read(request: Request, namespace: str, name: str, warnings: list[str]) -> tuple[Object, WriteOptions]:
+    """Returns the request as an object with a duration, and its options."""
     if len(request.body) > MAX_REVIEW_BYTES:
         raise too_large(MAX_REVIEW_BYTES)
     body = read_object(request)
     body.tree.pop("status", None)  # Go clients send an empty one
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
     decoded = strategy.decode_new(_REQUEST, namespace, body.tree, options)
+    warnings += options.warnings
     given = body.tree["metadata"].get("name")
     if given and given != name:
         raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
@@ -83,11 +87,8 @@ def _read(request: Request, namespace: str, name: str) -> tuple[Object, Object]:
     causes = decoded.causes or _check_seconds(seconds)
     if causes:
         raise status_errors.invalid(_REQUEST, "", causes)
-    defaulted = {
-        "audiences": list_member(spec, "audiences") or [AUDIENCE],
-        "expirationSeconds": seconds or DEFAULT_SECONDS,
-    }
-    return body.tree, {**spec, **defaulted}
+    body.tree["spec"] = {**spec, "expirationSeconds": seconds or DEFAULT_SECONDS}
+    return body.tree, options
 
 
 def _check_seconds(seconds: Any) -> list[Cause]:
