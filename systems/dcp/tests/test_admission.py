@@ -50,6 +50,28 @@ def test_every_kind_has_its_plural_and_short_name() -> None:
 
 PROBE = {"name": "p", "type": "HTTP", "httpProbe": {"url": "http://a"}, "schedule": {"interval": "5s"}}
 EXE = {"executablePath": "/bin/true"}
+PEM = {"thumbprint": "abc", "contents": "x"}
+LAYER = {"digest": "a", "source": "/layer.tar", "sha256": "0" * 64}
+
+
+def probe(**schedule: str) -> dict[str, Any]:
+    return {"healthProbes": [{**PROBE, "schedule": {"interval": "5s", **schedule}}]}
+
+
+def files(entry: dict[str, Any], **others: Any) -> dict[str, Any]:
+    return {"image": "a", "createFiles": [{"destination": "/a", "entries": [{"name": "b", **entry}], **others}]}
+
+
+def nested(entry: dict[str, Any]) -> dict[str, Any]:
+    return files({"type": "directory", "entries": [{"name": "c", **entry}]})
+
+
+def layers(layer: dict[str, Any]) -> dict[str, Any]:
+    return {"image": "a", "imageLayers": [layer]}
+
+
+def certificates(**others: Any) -> dict[str, Any]:
+    return {"image": "a", "pemCertificates": {"certificates": [PEM], **others}}
 
 
 @pytest.mark.parametrize(
@@ -81,6 +103,64 @@ EXE = {"executablePath": "/bin/true"}
         ("Container", {}, "spec.image: an image or spec.build is required"),
         ("Container", {"image": "a", "containerName": "-x"}, "spec.containerName"),
         ("Container", {"mode": "existing"}, "spec.containerName: is required by mode existing"),
+        ("Container", {"image": "a b"}, "spec.image: must not contain white space"),
+        ("Container", {"image": "a\nRUN id"}, "spec.image: must not contain white space"),
+        ("Container", {"image": "a", "labels": [{"key": "k"}]}, "spec.labels[0].value"),
+        ("Container", {"image": "a", "labels": [{"key": "k", "value": ""}]}, "spec.labels[0].value"),
+        (
+            "Container",
+            {"build": {"context": ".", "labels": [{"key": "k", "value": ""}]}},
+            "spec.build.labels[0].value",
+        ),
+        (
+            "Container",
+            {"image": "a", "containerName": "web", "mode": "persistent", "terminal": {}},
+            "spec.terminal: mode persistent does not support a terminal",
+        ),
+        ("Container", {"image": "a", **probe(interval="0s")}, "spec.healthProbes[0].schedule.interval: must be longer"),
+        ("Container", {"image": "a", "healthProbes": [PROBE, PROBE]}, "duplicate probe 'p'"),
+        ("Executable", {**EXE, **probe(interval="0s")}, "spec.healthProbes[0].schedule.interval: must be longer"),
+        ("Executable", {**EXE, **probe(timeout="0ms")}, "spec.healthProbes[0].schedule.timeout: must be longer"),
+        (
+            "ExecutableReplicaSet",
+            {"template": {"spec": {**EXE, **probe(interval="0s")}}},
+            "spec.template.spec.healthProbes[0].schedule.interval",
+        ),
+        ("Container", files({"name": "../etc/up"}), "spec.createFiles[0].entries[0].name: a name without a path"),
+        ("Container", files({"name": ".."}), "spec.createFiles[0].entries[0].name: a name without a path"),
+        ("Container", files({"type": "symlink", "target": "/"}), "spec.createFiles[0].entries[0].type"),
+        ("Container", files({"owner": -1}), "spec.createFiles[0].entries[0].owner"),
+        ("Container", files({"group": -1}), "spec.createFiles[0].entries[0].group"),
+        ("Container", files({"mode": 1 << 31}), "spec.createFiles[0].entries[0].mode: must have no type bits"),
+        ("Container", files({"source": "/x", "contents": "y"}), "entries[0].contents: only one of"),
+        ("Container", files({"contents": "x", "rawContents": "eA=="}), "entries[0].rawContents: only one of"),
+        ("Container", files({"entries": [{"name": "c"}]}), "entries[0].entries: only a directory"),
+        ("Container", files({"type": "directory", "source": "/x"}), "entries[0].source: a directory has no"),
+        ("Container", files({}, destination="a"), "spec.createFiles[0].destination: an absolute path"),
+        ("Container", files({}, umask=1 << 31), "spec.createFiles[0].umask: must have no type bits"),
+        ("Container", files({}, defaultOwner=-1), "spec.createFiles[0].defaultOwner"),
+        ("Container", files({}, defaultGroup=-1), "spec.createFiles[0].defaultGroup"),
+        ("Container", files({}, entries=[]), "spec.createFiles[0].entries"),
+        ("Container", nested({"name": "../up"}), "spec.createFiles[0].entries[0].entries[0].name: a name without"),
+        ("Container", nested({"owner": -1}), "spec.createFiles[0].entries[0].entries[0]"),
+        ("Container", nested({"type": "odd"}), "spec.createFiles[0].entries[0].entries[0]"),
+        ("Container", nested({"contents": 3}), "spec.createFiles[0].entries[0].entries[0]"),
+        ("Container", layers({"digest": "a"}), "spec.imageLayers[0]: source or rawContents is required"),
+        ("Container", layers({**LAYER, "rawContents": "eA=="}), "spec.imageLayers[0].rawContents: only one of"),
+        ("Container", layers({**LAYER, "sha256": ""}), "spec.imageLayers[0].sha256: is required with source"),
+        ("Container", layers({**LAYER, "sha256": "00"}), "spec.imageLayers[0].sha256: 64 hexadecimal digits"),
+        (
+            "Container",
+            layers({"digest": "a", "rawContents": "eA==", "sha256": "0" * 64}),
+            "spec.imageLayers[0].sha256: is only for source",
+        ),
+        ("Container", layers({"digest": "a", "rawContents": "no!"}), "spec.imageLayers[0].rawContents: base64"),
+        ("Container", certificates(destination="certs"), "spec.pemCertificates.destination: an absolute path"),
+        (
+            "Container",
+            certificates(overwriteBundlePaths=["/a", "b"]),
+            "spec.pemCertificates.overwriteBundlePaths[1]: an absolute path",
+        ),
         ("ContainerVolume", {}, "spec.name"),
         ("Service", {"port": 70000}, "spec.port"),
         ("Endpoint", {"serviceName": "a", "address": "b", "port": 0}, "spec.port"),
@@ -127,6 +207,48 @@ async def test_immutable_fields_cannot_be_changed(first: dict[str, Any], second:
         with pytest.raises(Invalid) as refused:
             await change(local.client, second)
     assert message in str(refused.value)
+
+
+TUNNEL = {"name": "t", "serverServiceName": "a", "clientServiceName": "b"}
+TUNNEL_PROXY = {"containerNetworkName": "net", "aliases": ["a", "b"], "tunnels": [TUNNEL]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"containerNetworkName": "other"}, "spec.containerNetworkName: is immutable"),
+        ({"baseImage": "other"}, "spec.baseImage: is immutable"),
+        ({"aliases": ["a"]}, "spec.aliases: is immutable"),
+        ({"tunnels": [{**TUNNEL, "serverServiceName": "c"}]}, "spec.tunnels[0]: is immutable"),
+    ],
+)
+async def test_a_tunnel_proxy_cannot_be_redefined(spec: dict[str, Any], message: str) -> None:
+    async with open_local(system()) as local:
+        await local.client.create(manifest("ContainerNetworkTunnelProxy", TUNNEL_PROXY))
+        with pytest.raises(Invalid) as refused:
+            await local.client.patch(Ref(kinds.ContainerNetworkTunnelProxy, "one"), MergePatch({"spec": spec}))
+    assert message in str(refused.value)
+
+
+async def test_tunnels_can_be_added_and_removed_and_aliases_reordered() -> None:
+    one = Ref(kinds.ContainerNetworkTunnelProxy, "one")
+    async with open_local(system()) as local:
+        await local.client.create(manifest("ContainerNetworkTunnelProxy", TUNNEL_PROXY))
+        both = [{**TUNNEL, "name": "u"}, TUNNEL]
+        await local.client.patch(one, MergePatch({"spec": {"tunnels": both, "aliases": ["b", "a"]}}))
+        await local.client.patch(one, MergePatch({"spec": {"tunnels": both[:1]}}))
+
+
+async def test_a_valid_container_is_accepted() -> None:
+    spec = {
+        **files({"mode": 0o100644, "rawContents": "eA=="}),
+        **layers({**LAYER, "sha256": "SHA256:" + "aB" * 32}),
+        **certificates(destination="/certs", overwriteBundlePaths=["/etc/ssl/all.pem"]),
+        **probe(interval="1m30s", timeout="500ms", initialDelay="0s"),
+        "labels": [{"key": "a", "value": "b"}],
+    }
+    async with open_local(system()) as local:
+        await local.client.create(manifest("Container", spec))
 
 
 async def change(client: Client, spec: dict[str, Any]) -> None:

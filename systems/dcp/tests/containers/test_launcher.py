@@ -11,6 +11,7 @@ import pytest
 from levelset import Ref
 from levelset.testing import Cluster
 from levelset_dcp.containers import ContainerHost, containers_controller
+from levelset_dcp.containers.file_archive import BadFile, members_of_files
 from levelset_dcp.containers.image_layers import layered_name
 from levelset_dcp.engines import InMemoryEngine, Mount
 from levelset_dcp.kinds import (
@@ -100,7 +101,7 @@ async def test_files_have_their_owners_and_modes(
 ) -> None:
     source = tmp_path / "source"
     await asyncio.to_thread(source.write_bytes, b"from here")
-    inner = [{"name": "b", "contents": "deep"}, {"name": "link", "type": "symlink", "target": "b"}]
+    inner = [{"name": "b", "contents": "deep", "mode": 0}, {"name": "set", "mode": 0o104755}]
     entries = (
         FileEntry(name="a", contents="hello"),
         FileEntry(name="raw", raw_contents=base64.b64encode(b"\0\1").decode(), mode=0o600, owner=7, group=8),
@@ -118,11 +119,10 @@ async def test_files_have_their_owners_and_modes(
         "/etc/app/raw": (0o600, 7, 8),
         "/etc/app/sub": (0o750, 9, 6),
         "/etc/app/sub/b": (0o640, 9, 6),
-        "/etc/app/sub/link": (0o777, 9, 6),
+        "/etc/app/sub/set": (0o4755, 9, 6),
         "/etc/app/copy": (0o640, 5, 6),
     }
     assert [found[f"/etc/app/{name}"].content for name in ("a", "raw", "copy")] == [b"hello", b"\0\1", b"from here"]
-    assert found["/etc/app/sub/link"].target == "b"
     verbs = [one.split()[0] for one in engine.calls]
     assert verbs.index("copy_in") < verbs.index("start_container")
 
@@ -134,8 +134,8 @@ async def test_files_have_their_owners_and_modes(
         {"source": "/nowhere/to/be/found"},
         {"raw_contents": "no base64!"},
         {"type": "openssl", "contents": "no certificate"},
-        {"type": "symlink"},
         {"type": "directory", "entries": ({"name": "x", "type": "nonsense"},)},
+        {"type": "directory", "entries": ({"name": "x", "type": "symlink", "target": "/"},)},
     ],
 )
 async def test_an_invalid_file_entry_fails_the_start_unless_it_may_fail(
@@ -152,6 +152,21 @@ async def test_an_invalid_file_entry_fails_the_start_unless_it_may_fail(
 
 
 WAITING = ("", "Pending", "Starting")
+
+
+@pytest.mark.parametrize("name", ["../etc/up", "..", ".", "a/b", "/etc/up", "a\0b"])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_no_file_is_written_outside_its_destination(name: str, is_nested: bool) -> None:
+    entry = FileEntry(name=name, contents="x")
+    if is_nested:
+        entry = FileEntry(name="sub", type="directory", entries=({"name": name, "contents": "x"},))
+    with pytest.raises(BadFile, match="a name without a path is expected"):
+        list(members_of_files([FileSet(destination="/var/data", entries=(entry,))]))
+
+
+def test_files_without_a_destination_are_written_to_the_root() -> None:
+    found = list(members_of_files([FileSet(entries=(FileEntry(name="a"),))]))
+    assert [one.path for one in found] == ["/a"]
 
 
 async def test_certificates_have_their_openssl_hash_links(
@@ -196,12 +211,11 @@ def test_an_invalid_certificate_has_no_hash(text: str) -> None:
 
 
 async def test_an_image_with_layers_is_built_once(
-    cluster: Cluster, engine: InMemoryEngine, host: ContainerHost
+    cluster: Cluster, engine: InMemoryEngine, host: ContainerHost, tmp_path: Path
 ) -> None:
-    content = b"a tar"
-    layer = ImageLayer(
-        digest="sha256:1", raw_contents=base64.b64encode(content).decode(), sha256=hashlib.sha256(content).hexdigest()
-    )
+    source = tmp_path / "layer.tar"
+    await asyncio.to_thread(source.write_bytes, b"a tar")
+    layer = ImageLayer(digest="sha256:1", source=str(source), sha256=f"SHA256:{hashlib.sha256(b'a tar').hexdigest()}")
     async with cluster.running(containers_controller(host)):
         for name in ("one", "two"):
             await cluster.create(container(name, image="reg:5000/app/web:1", image_layers=(layer,)))
@@ -214,8 +228,10 @@ async def test_an_image_with_layers_is_built_once(
         assert sum(one.startswith("build") for one in engine.calls) == 1
 
 
-async def test_a_layer_with_another_digest_is_rejected(cluster: Cluster, host: ContainerHost) -> None:
-    layer = ImageLayer(digest="sha256:1", raw_contents=base64.b64encode(b"x").decode(), sha256="00")
+async def test_a_layer_with_another_digest_is_rejected(cluster: Cluster, host: ContainerHost, tmp_path: Path) -> None:
+    source = tmp_path / "layer.tar"
+    await asyncio.to_thread(source.write_bytes, b"x")
+    layer = ImageLayer(digest="sha256:1", source=str(source), sha256="0" * 64)
     async with cluster.running(containers_controller(host)):
         await cluster.create(container(image_layers=(layer,)))
         found = await cluster.until(ONE, lambda one: one.status is not None and one.status.state not in WAITING)

@@ -17,10 +17,20 @@ from levelset.objects import from_tree
 from levelset_dcp.kinds import Certificate, ContainerCertificates, FileEntry, FileSet
 from levelset_dcp.workloads.certificates import NoCertificate, subject_hash
 
-__all__ = ["BadFile", "Member", "archive_of", "members_of_certificates", "members_of_files"]
+__all__ = [
+    "DEEPEST_DIRECTORY",
+    "BadFile",
+    "Member",
+    "archive_of",
+    "is_file_name",
+    "members_of_certificates",
+    "members_of_files",
+]
 
 _DESTINATION: Final = "/usr/local/share/levelset"
-_MAX_DEPTH: Final = 64
+DEEPEST_DIRECTORY: Final = 64
+_UMASK: Final = 0o022
+_PERMISSIONS: Final = 0o7777
 
 
 class BadFile(LevelsetError):
@@ -64,10 +74,15 @@ def archive_of(members: Iterable[Member], *, at: float) -> bytes:
     return made.getvalue()
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a name is one component of a path: it cannot lead out of a directory; pure."""
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
+
+
 def members_of_files(sets: Iterable[FileSet]) -> Iterator[Member]:
     """The members of all sets; raises BadFile unless an entry has continueOnError. Reads local files: blocks."""
     for one in sets:
-        rules = _Rules(one.default_owner, one.default_group, one.umask)
+        rules = _Rules(one.default_owner, one.default_group, _UMASK if one.umask is None else one.umask)
         for entry in one.entries:
             yield from _entry(one.destination, entry, rules)
 
@@ -108,28 +123,28 @@ def _entry(folder: str, entry: FileEntry, rules: _Rules) -> Iterator[Member]:
 
 
 def _members(path: str, entry: FileEntry, rules: _Rules) -> Iterator[Member]:
+    if not is_file_name(entry.name):
+        raise BadFile(f"{path}: a name without a path is expected, and not {entry.name!r}")
     owner = rules.owner if entry.owner is None else entry.owner
     group = rules.group if entry.group is None else entry.group
     if entry.type == "directory":
-        mode = 0o777 & ~rules.umask if entry.mode is None else entry.mode
-        yield Member(path=path, mode=mode, owner=owner, group=group, is_folder=True)
-        if rules.depth >= _MAX_DEPTH:
-            raise BadFile(f"{path}: directories are nested more than {_MAX_DEPTH} deep")
+        yield Member(path=path, mode=_mode(entry, 0o777, rules), owner=owner, group=group, is_folder=True)
+        if rules.depth >= DEEPEST_DIRECTORY:
+            raise BadFile(f"{path}: directories are nested more than {DEEPEST_DIRECTORY} deep")
         inner = _Rules(owner, group, rules.umask, rules.depth + 1)
         for one in entry.entries:
             yield from _entry(path, from_tree(FileEntry, one), inner)
         return
-    if entry.type == "symlink":
-        if not entry.target:
-            raise BadFile(f"{path}: a symlink needs a target")
-        yield Member(path=path, target=entry.target, mode=0o777, owner=owner, group=group)
-        return
-    mode = 0o666 & ~rules.umask if entry.mode is None else entry.mode
     content = _content(entry)
-    yield Member(path=path, content=content, mode=mode, owner=owner, group=group)
+    yield Member(path=path, content=content, mode=_mode(entry, 0o666, rules), owner=owner, group=group)
     if entry.type == "openssl":
         link = f"{path.rpartition('/')[0]}/{subject_hash(content.decode())}.0"
         yield Member(path=link, target=entry.name, mode=0o777, owner=owner, group=group)
+
+
+def _mode(entry: FileEntry, default: int, rules: _Rules) -> int:
+    """The permissions of an entry; without a mode, or with 0, those that the umask leaves."""
+    return entry.mode & _PERMISSIONS if entry.mode else default & ~rules.umask
 
 
 def _content(entry: FileEntry) -> bytes:

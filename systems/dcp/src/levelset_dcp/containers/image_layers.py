@@ -56,13 +56,13 @@ def _write(folder: Path, image: str, layers: Sequence[ImageLayer]) -> None:
 
 def _content(layer: ImageLayer) -> bytes:
     try:
-        if layer.source is not None:
+        if layer.source:
             content = Path(layer.source).read_bytes()
         else:
-            content = base64.b64decode(layer.raw_contents or "", validate=True)
+            content = base64.b64decode(layer.raw_contents, validate=True)
     except (OSError, ValueError) as error:
         raise BadLayer(f"image layer {layer.digest}: {error}") from error
-    if layer.sha256 and hashlib.sha256(content).hexdigest() != layer.sha256.removeprefix("sha256:").lower():
+    if layer.sha256 and hashlib.sha256(content).hexdigest() != layer.sha256.lower().removeprefix("sha256:"):
         raise BadLayer(
             f"image layer {layer.digest}: its content has another SHA-256 than spec.imageLayers says, {layer.sha256}"
         )

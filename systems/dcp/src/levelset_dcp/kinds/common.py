@@ -67,13 +67,16 @@ class ExecutableProbe(Model):
     working_directory: str = ""
 
 
+Duration = Annotated[str, Meta(pattern=r"^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$", max_length=64)]
+
+
 class ProbeSchedule(Model):
     """When a probe runs; durations have the form `5s` or `1m30s`."""
 
-    interval: Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=64)]
+    interval: Duration
     kind: Literal["Continuous", "UntilSuccess"] = "Continuous"
-    timeout: Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=64)] | None = None
-    initial_delay: Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=64)] | None = None
+    timeout: Duration | None = None
+    initial_delay: Duration | None = None
 
 
 class HealthProbe(

@@ -48,13 +48,15 @@ _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 
 
 class FileEntry(Model):
-    """A file, a directory with entries, a symlink, or a certificate with its OpenSSL hash link."""
+    """A file, a directory with entries, or a certificate with its OpenSSL hash link."""
 
     name: Annotated[str, Meta(min_length=1)]
-    type: Literal["", "file", "directory", "symlink", "openssl"] = ""
-    owner: int | None = None
-    group: int | None = None
-    mode: int | None = None
+    """One component of a path."""
+    type: Literal["", "file", "directory", "openssl"] = ""
+    owner: Annotated[int, Meta(ge=0)] | None = None
+    group: Annotated[int, Meta(ge=0)] | None = None
+    mode: Annotated[int, Meta(ge=0)] | None = None
+    """Its permissions; by default, and with 0, those that the umask leaves."""
     source: str = ""
     contents: str = ""
     raw_contents: str = ""
@@ -68,18 +70,20 @@ class FileEntry(Model):
 class FileSet(Model):
     """Entries below one directory of the container."""
 
-    destination: Annotated[str, Meta(min_length=1)]
-    entries: tuple[FileEntry, ...]
-    default_owner: int = 0
-    default_group: int = 0
-    umask: int = 0o022
+    entries: Annotated[tuple[FileEntry, ...], Meta(min_length=1)]
+    destination: str = ""
+    """An absolute path; `/` by default."""
+    default_owner: Annotated[int, Meta(ge=0)] = 0
+    default_group: Annotated[int, Meta(ge=0)] = 0
+    umask: Annotated[int, Meta(ge=0)] | None = None
+    """022 by default."""
 
 
 class Label(Model):
     """A label of an engine object."""
 
     key: Annotated[str, Meta(min_length=1)]
-    value: str = ""
+    value: Annotated[str, Meta(min_length=1)]
 
 
 class BuildSecret(Model):
@@ -136,13 +140,14 @@ class ContainerCertificates(Certificates):
     overwrite_bundle_paths: tuple[str, ...] = ()
 
 
-class ImageLayer(Model, rules=[Rule("has(self.source) != has(self.rawContents)", "give source or rawContents")]):
-    """A layer that is added on top of the image."""
+class ImageLayer(Model):
+    """A layer that is added on top of the image: `source`, a file with its SHA-256, or `rawContents`."""
 
     digest: Annotated[str, Meta(min_length=1)]
-    source: str | None = None
+    source: str = ""
     sha256: str = ""
-    raw_contents: str | None = None
+    raw_contents: str = ""
+    """The bytes of the layer, in base64."""
 
 
 class ContainerSpec(Spec):

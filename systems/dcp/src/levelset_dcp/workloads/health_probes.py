@@ -10,8 +10,8 @@ from levelset_machine import Check, Command, ExecCheck, HttpCheck, ProbeSchedule
 
 __all__ = ["is_new_result", "parse_duration", "probe_check", "probe_schedule", "probes_health"]
 
-_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIMEOUT: Final = 10.0
 _LEAST: Final = 0.1
 
