@@ -58,6 +58,15 @@ def probe(**schedule: str) -> dict[str, Any]:
     return {"healthProbes": [{**PROBE, "schedule": {"interval": "5s", **schedule}}]}
 
 
+def runs(program: dict[str, Any]) -> dict[str, Any]:
+    template = {"executableTemplate": {"spec": {**EXE, **program}}}
+    return {
+        "healthProbes": [
+            {"name": "p", "type": "Executable", "schedule": {"interval": "5s"}, "executableProbe": template}
+        ]
+    }
+
+
 def files(entry: dict[str, Any], **others: Any) -> dict[str, Any]:
     return {"image": "a", "createFiles": [{"destination": "/a", "entries": [{"name": "b", **entry}], **others}]}
 
@@ -126,6 +135,15 @@ def certificates(**others: Any) -> dict[str, Any]:
             {"template": {"spec": {**EXE, **probe(interval="0s")}}},
             "spec.template.spec.healthProbes[0].schedule.interval",
         ),
+        (
+            "Executable",
+            {**EXE, **runs({"executablePath": ""})},
+            "executableTemplate.spec.executablePath",
+        ),
+        ("Executable", {**EXE, **runs({"stop": True})}, "executableTemplate.spec.stop: is not supported"),
+        ("Executable", {**EXE, **runs({"envFiles": ["a"]})}, "executableTemplate.spec.envFiles: is not supported"),
+        ("Executable", {**EXE, **runs({"healthProbes": [PROBE]})}, "executableTemplate.spec.healthProbes"),
+        ("Executable", {**EXE, **runs({"terminal": {}})}, "executableTemplate.spec.terminal: is not supported"),
         ("Container", files({"name": "../etc/up"}), "spec.createFiles[0].entries[0].name: a name without a path"),
         ("Container", files({"name": ".."}), "spec.createFiles[0].entries[0].name: a name without a path"),
         ("Container", files({"type": "symlink", "target": "/"}), "spec.createFiles[0].entries[0].type"),

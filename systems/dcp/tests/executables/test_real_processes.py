@@ -14,12 +14,15 @@ from levelset.objects import MicroTime
 from levelset.runtime.manager import LocalSystem
 from levelset_dcp.executables.monitor_process import began, monitor
 from levelset_dcp.kinds import (
+    AmbientEnvironment,
     EnvVar,
     Executable,
     ExecutableProbe,
     HealthProbe,
     HttpProbe,
+    ProbeProgram,
     ProbeSchedule,
+    ProbeTemplate,
     Service,
     ServiceSpec,
     Terminal,
@@ -179,10 +182,19 @@ async def until_healthy(client: Client) -> Executable:
 
 
 async def test_probes_use_the_allocated_port_and_the_variables_of_the_program(local: LocalSystem) -> None:
-    program = ExecutableProbe(executable_path="/bin/sh", args=("-c", 'test "$WORD" = "for one"'))
+    inheriting = ProbeProgram(executable_path="/bin/sh", args=("-c", 'test "$WORD" = "for one"'))
+    program = ExecutableProbe(executable_template=ProbeTemplate(spec=inheriting))
+    alone = ProbeProgram(
+        executable_path="/bin/sh",
+        args=("-c", 'test -z "$WORD" && test "$OWN" = one'),
+        env=(EnvVar(name="OWN", value="{{ .Name }}"),),
+        ambient_environment=AmbientEnvironment(behavior="DoNotInherit"),
+    )
+    apart = ExecutableProbe(executable_template=ProbeTemplate(spec=alone))
     once = ProbeSchedule(interval="50ms", kind="UntilSuccess")
     probes = (
         HealthProbe(name="exec", type="Executable", schedule=once, executable_probe=program),
+        HealthProbe(name="apart", type="Executable", schedule=once, executable_probe=apart),
         HealthProbe(
             name="http",
             type="HTTP",
@@ -196,6 +208,7 @@ async def test_probes_use_the_allocated_port_and_the_variables_of_the_program(lo
     await local.client.create(Service.new("web", ServiceSpec()))
     found = (await until_healthy(local.client)).status
     assert found is not None
-    assert {one.probe_name: one.outcome for one in found.health_probe_results} == {"exec": "Success", "http": "Success"}
+    outcomes = {one.probe_name: one.outcome for one in found.health_probe_results}
+    assert outcomes == {"exec": "Success", "apart": "Success", "http": "Success"}
     await local.client.patch(ONE, MergePatch({"spec": {"stop": True}}))
     await until_state(local.client, "one", "Finished")

@@ -17,7 +17,9 @@ from levelset_dcp.kinds import (
     HealthProbe,
     HttpHeader,
     HttpProbe,
+    ProbeProgram,
     ProbeSchedule,
+    ProbeTemplate,
     Service,
     ServiceSpec,
 )
@@ -102,7 +104,7 @@ def http(name: str, port: str) -> HealthProbe:
 
 
 def program(name: str, schedule: ProbeSchedule) -> HealthProbe:
-    probe = ExecutableProbe(executable_path=name)
+    probe = ExecutableProbe(executable_template=ProbeTemplate(spec=ProbeProgram(executable_path=name)))
     return HealthProbe(name=name, type="Executable", schedule=schedule, executable_probe=probe)
 
 

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from levelset.errors import Cause
 from levelset.objects import MicroTime, Model
-from levelset_dcp.kinds import HealthProbe
+from levelset_dcp.kinds import HealthProbe, ProbeProgram
 from levelset_dcp.workloads.health_probes import parse_duration
 from levelset_dcp.workloads.service_producers import BadProducer, producers_of
 
@@ -115,3 +115,25 @@ def check_probes(probes: Sequence[HealthProbe]) -> Iterator[Cause]:
             yield invalid(f"{field}.interval", "must be longer than zero")
         if one.schedule.timeout and not parse_duration(one.schedule.timeout):
             yield invalid(f"{field}.timeout", "must be longer than zero; leave it out for 10 s")
+        if one.executable_probe is not None:
+            program = one.executable_probe.executable_template.spec
+            yield from _check_program(program, f"spec.healthProbes[{number}].executableProbe.executableTemplate.spec")
+
+
+def _check_program(program: ProbeProgram, field: str) -> Iterator[Cause]:
+    """Checks that the program of a probe uses only what the run of a probe supports."""
+    given = {
+        "executionType": program.execution_type != "Process",
+        "fallbackExecutionTypes": program.fallback_execution_types,
+        "envFiles": program.env_files,
+        "start": not program.start,
+        "stop": program.stop,
+        "mode": program.mode != "session",
+        "persistent": program.persistent,
+        "monitorPid": program.monitor_pid is not None,
+        "monitorTimestamp": program.monitor_timestamp is not None,
+        "pemCertificates": program.pem_certificates is not None,
+        "terminal": program.terminal is not None,
+    }
+    for name in (name for name, is_given in given.items() if is_given):
+        yield invalid(f"{field}.{name}", "is not supported for the program of a probe")

@@ -67,7 +67,8 @@ def build_of(container: Container, build: Build) -> ImageBuild:
         dockerfile=build.dockerfile,
         args={one.name: one.value for one in build.args},
         secrets=tuple(
-            ImageBuildSecret(id=one.id, type=one.type, source=one.source, value=one.value) for one in build.secrets
+            ImageBuildSecret(id=one.id, type=one.type or "file", source=one.source, value=one.value)
+            for one in build.secrets
         ),
         stage=build.stage,
         labels={one.key: one.value for one in build.labels},
@@ -89,7 +90,7 @@ def new_container(container: Container, prepared: Prepared, creator: Identity, *
         env=prepared.effective.env,
         labels={**{one.key: one.value for one in spec.labels}, **own},
         mounts=tuple(
-            Mount(source=one.source, target=one.target, type=one.type, read_only=one.read_only)
+            Mount(source=one.source, target=one.target, type=one.type or "bind", read_only=one.read_only)
             for one in spec.volume_mounts
         ),
         ports=tuple(

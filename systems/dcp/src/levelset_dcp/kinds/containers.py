@@ -4,7 +4,16 @@ from typing import Annotated, Any, Final, Literal
 
 from levelset import Column, ListMap, Meta, Resource, Rule, Spec, Status, field
 from levelset.objects import MicroTime, Model, PreserveUnknown
-from levelset_dcp.kinds.common import Certificates, Conditions, Env, HealthProbe, HealthStatus, ProbeResults, Terminal
+from levelset_dcp.kinds.common import (
+    Certificates,
+    Conditions,
+    Env,
+    HealthProbe,
+    HealthStatus,
+    ProbeResults,
+    Terminal,
+    fill_empty,
+)
 from levelset_dcp.names import API
 
 __all__ = [
@@ -29,7 +38,7 @@ __all__ = [
     "VolumeMount",
 ]
 
-ContainerMode = Literal["session", "persistent", "existing", "cleanup"]
+ContainerMode = Literal["", "session", "persistent", "existing", "cleanup"]
 ContainerState = Literal[
     "",
     "Pending",
@@ -90,9 +99,12 @@ class BuildSecret(Model):
     """A secret that a build may read."""
 
     id: Annotated[str, Meta(min_length=1)]
-    type: Literal["file", "env"] = "file"
+    type: Literal["", "file", "env"] = "file"
     source: str = ""
     value: str = ""
+
+    def __post_init__(self) -> None:
+        fill_empty(self)
 
 
 class Build(Model):
@@ -113,8 +125,11 @@ class VolumeMount(Model):
 
     source: Annotated[str, Meta(min_length=1)]
     target: Annotated[str, Meta(min_length=1)]
-    type: Literal["bind", "volume"] = "bind"
+    type: Literal["", "bind", "volume"] = "bind"
     read_only: bool = False
+
+    def __post_init__(self) -> None:
+        fill_empty(self)
 
 
 class ContainerPort(Model):
@@ -122,8 +137,11 @@ class ContainerPort(Model):
 
     container_port: Annotated[int, Meta(ge=1, le=65535)]
     host_port: Annotated[int, Meta(ge=0, le=65535)] = 0
-    protocol: Literal["TCP", "UDP"] = "TCP"
+    protocol: Literal["", "TCP", "UDP"] = "TCP"
     host_ip: str = field(name="hostIP", default="")
+
+    def __post_init__(self) -> None:
+        fill_empty(self)
 
 
 class NetworkRef(Model):
@@ -180,6 +198,9 @@ class ContainerSpec(Spec):
     pem_certificates: ContainerCertificates | None = None
     image_layers: tuple[ImageLayer, ...] = ()
     terminal: Terminal | None = None
+
+    def __post_init__(self) -> None:
+        fill_empty(self)
 
 
 class ContainerStatus(Status):

@@ -5,14 +5,14 @@ from typing import Annotated, Final, Literal
 from levelset import Column, Meta, Resource, Scale, Spec, Status, field
 from levelset.objects import MicroTime, Model
 from levelset_dcp.kinds.common import (
-    AmbientEnvironment,
-    Certificates,
     Conditions,
     Env,
+    ExecutionType,
     HealthProbe,
     HealthStatus,
+    Mode,
     ProbeResults,
-    Terminal,
+    ProgramSpec,
 )
 from levelset_dcp.names import API
 
@@ -29,8 +29,6 @@ __all__ = [
     "Mode",
 ]
 
-ExecutionType = Literal["Process", "IDE"]
-Mode = Literal["session", "persistent", "cleanup"]
 ExecutableState = Literal[
     "", "Starting", "Running", "NotFound", "Stopping", "Terminated", "FailedToStart", "Finished", "Unknown"
 ]
@@ -38,33 +36,10 @@ ExecutableState = Literal[
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 
 
-class ExecutableSpec(Spec):
+class ExecutableSpec(ProgramSpec):
     """The desired state of a program."""
 
-    executable_path: Annotated[str, Meta(min_length=1)]
-    working_directory: str = ""
-    args: tuple[str, ...] = ()
-    """They may contain templates, such as `{{ portFor "database" }}`."""
-    env: Env = ()
-    env_files: tuple[str, ...] = ()
-    execution_type: ExecutionType = "Process"
-    fallback_execution_types: tuple[ExecutionType, ...] = ()
-    ambient_environment: AmbientEnvironment = AmbientEnvironment()
-    start: bool = True
-    """Whether to start it; false delays the start until it is set to true, and true cannot be unset."""
-    stop: bool = False
-    """Stops it for good; it cannot be unset."""
-    mode: Mode = "session"
-    """`session`: stops with the session; `persistent`: outlives it; `cleanup`: adopts one, and never starts one."""
-    persistent: bool = False
-    """The older form of `mode: persistent`; it wins over `mode`."""
-    lifecycle_key: str = ""
-    """A persistent program with another key is restarted; computed from the spec by default."""
-    monitor_pid: Annotated[int, Meta(gt=0)] | None = field(name="monitorPid", default=None)
-    monitor_timestamp: MicroTime | None = None
     health_probes: tuple[HealthProbe, ...] = ()
-    pem_certificates: Certificates | None = None
-    terminal: Terminal | None = None
 
 
 class ExecutableStatus(Status):

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from levelset import Column, ListMap, Meta, Resource, Rule, Spec, Status, field
 from levelset.objects import MicroTime, Model
-from levelset_dcp.kinds.common import Conditions
+from levelset_dcp.kinds.common import Conditions, fill_empty
 from levelset_dcp.kinds.containers import ContainerMode
 from levelset_dcp.names import API
 
@@ -40,6 +40,9 @@ class ContainerNetworkSpec(Spec):
     ipv6: bool = False
     mode: ContainerMode = "session"
     persistent: bool = False
+
+    def __post_init__(self) -> None:
+        fill_empty(self)
 
 
 class ContainerNetworkStatus(Status):
@@ -155,10 +158,12 @@ class TunnelProxyStatus(Status):
     tunnel_statuses: Annotated[tuple[TunnelStatus, ...], ListMap("name")] = ()
     tunnel_configuration_version: int = 0
     client_proxy_container_image: str = ""
-    client_proxy_container_id: str = field(name="clientProxyContainerID", default="")
+    client_proxy_container_id: str = field(name="clientProxyContainerId", default="")
     client_proxy_control_port: int = 0
     client_proxy_data_port: int = 0
-    server_proxy_process_id: int | None = field(name="serverProxyProcessID", default=None)
+    server_proxy_control_port: int = 0
+    """0: the server's side runs in the session's own process, and needs none."""
+    server_proxy_process_id: int | None = field(name="serverProxyProcessId", default=None)
     server_proxy_startup_timestamp: MicroTime | None = None
     server_proxy_std_out_file: str = ""
     server_proxy_std_err_file: str = ""

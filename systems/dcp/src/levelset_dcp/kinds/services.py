@@ -3,13 +3,23 @@
 from typing import Annotated, Final, Literal
 
 from levelset import Column, Meta, Resource, Spec, Status, field
-from levelset_dcp.kinds.common import Conditions
+from levelset_dcp.kinds.common import Conditions, fill_empty
 from levelset_dcp.names import API
 
-__all__ = ["AllocationMode", "Endpoint", "EndpointSpec", "Protocol", "Service", "ServiceSpec", "ServiceStatus"]
+__all__ = [
+    "AllocationMode",
+    "Endpoint",
+    "EndpointSpec",
+    "EndpointStatus",
+    "Protocol",
+    "Service",
+    "ServiceSpec",
+    "ServiceStatus",
+]
 
-Protocol = Literal["TCP", "UDP"]
+Protocol = Literal["", "TCP", "UDP"]
 AllocationMode = Literal[
+    "",
     "Localhost",
     "IPv4ZeroOne",
     "IPv4Loopback",
@@ -34,12 +44,17 @@ class ServiceSpec(Spec):
     address_allocation_mode: AllocationMode = "Localhost"
     """`Proxyless`: the address of the first Endpoint; otherwise the address of a proxy."""
 
+    def __post_init__(self) -> None:
+        fill_empty(self)
+
 
 class ServiceStatus(Status):
     """The observed state of a Service."""
 
     state: Literal["NotReady", "Ready"] = "NotReady"
     proxy_process_pid: int | None = field(name="proxyProcessPid", default=None)
+    proxy_config_file: str = ""
+    """Always empty: the proxy has no file. Upstream has the field, and leaves it empty as well."""
     effective_address: str = ""
     effective_port: int = 0
     proxyless_endpoint_namespace: str = ""
@@ -75,8 +90,12 @@ class EndpointSpec(Spec):
     service_namespace: str = ""
 
 
+class EndpointStatus(Status):
+    """The observed state of an Endpoint: there is none, as upstream."""
+
+
 class Endpoint(
-    Resource[EndpointSpec, None],
+    Resource[EndpointSpec, EndpointStatus],
     api=API,
     scope="Cluster",
     short_names=["end"],

@@ -38,11 +38,12 @@ def probe_check(probe: HealthProbe, context: TemplateContext, env: Mapping[str, 
     if probe.http_probe is not None:
         headers = tuple((one.name, evaluate(one.value, context)) for one in probe.http_probe.headers)
         return HttpCheck(evaluate(probe.http_probe.url, context), headers)
-    program = probe.executable_probe
-    assert program is not None, "the schema requires one of the two"
+    assert probe.executable_probe is not None, "the schema requires one of the two"
+    program = probe.executable_probe.executable_template.spec
     own = {one.name: evaluate(one.value, context) for one in program.env}
+    inherited = env if program.ambient_environment.behavior == "Inherit" else {}
     argv = (program.executable_path, *(evaluate(one, context) for one in program.args))
-    return ExecCheck(Command(argv=argv, env={**env, **own}, cwd=program.working_directory or None))
+    return ExecCheck(Command(argv=argv, env={**inherited, **own}, cwd=program.working_directory or None))
 
 
 def probes_health(names: Sequence[str], results: Sequence[HealthProbeResult]) -> HealthStatus:

@@ -100,8 +100,9 @@ def _probe_texts(probes: tuple[HealthProbe, ...]) -> Iterator[str]:
             yield probe.http_probe.url
             yield from (one.value for one in probe.http_probe.headers)
         if probe.executable_probe is not None:
-            yield from probe.executable_probe.args
-            yield from (one.value for one in probe.executable_probe.env)
+            program = probe.executable_probe.executable_template.spec
+            yield from program.args
+            yield from (one.value for one in program.env)
 
 
 def endpoint_of(owner: Resource[Any, Any], service: str, address: str, port: int) -> Endpoint:
