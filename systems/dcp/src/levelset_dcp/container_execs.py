@@ -34,7 +34,7 @@ from levelset_dcp.engines.models import EngineEvent, NewExec
 from levelset_dcp.kinds import Container, ContainerExec, ContainerExecStatus, EnvVar
 from levelset_dcp.names import finalizer
 from levelset_dcp.workloads.environment import effective_of, read_env_files
-from levelset_dcp.workloads.templates import DependencyNotReady, container_context
+from levelset_dcp.workloads.templates import DependencyNotReady, container_context, template_conditions
 from levelset_machine import LogOptions
 
 __all__ = [
@@ -156,7 +156,7 @@ def status_of(one: ContainerExec, observed: ObservedExec, now: datetime) -> Cont
         effective_env=observed.env,
         effective_args=observed.args,
         message=observed.message,
-        conditions=conditions,
+        conditions=template_conditions(conditions, one, now),
         observed_generation=one.metadata.generation,
     )
 

@@ -44,6 +44,19 @@ async def test_a_new_executable_gets_a_process(cluster: Cluster, machine: FakeMa
         assert found.observed_generation == 1
 
 
+async def test_a_text_that_is_no_valid_template_is_used_unchanged_and_the_status_says_why(
+    cluster: Cluster, machine: FakeMachine, host: ExecutableHost
+) -> None:
+    async with cluster.running(executables_controller(host)):
+        await cluster.create(exe(args=('{{ .Name | default "x" }}', '{{ printf "%s-%d" .Name 1 }}')))
+        found = await status(cluster)
+        (run,) = machine.running
+        assert run.command.argv == ("web", '{{ .Name | default "x" }}', "one-1")
+        (condition,) = [one for one in found.conditions if one.type == "TemplatesEvaluated"]
+        assert 'spec.args[0]: function "default" is not defined' in condition.message
+        assert found.state == "Running"
+
+
 @pytest.mark.parametrize(("code", "health"), [(0, "Caution"), (3, "Unhealthy")])
 async def test_a_finished_executable_has_its_exit_code(
     code: int, health: str, cluster: Cluster, machine: FakeMachine, host: ExecutableHost

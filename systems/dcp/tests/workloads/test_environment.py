@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levelset_dcp.kinds import EnvVar
+from levelset_dcp.kinds import EnvVar, Executable, ExecutableSpec
 from levelset_dcp.workloads.environment import effective_of, read_env_file
 from levelset_dcp.workloads.templates import TemplateContext
 
-CONTEXT = TemplateContext(name="web")
+CONTEXT = TemplateContext(root=Executable.new("web", ExecutableSpec(executable_path="/bin/web")))
 
 
 def test_the_spec_overrides_files_and_files_override_the_ambient_environment() -> None:

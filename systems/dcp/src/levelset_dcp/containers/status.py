@@ -8,6 +8,7 @@ from levelset.objects import MicroTime
 from levelset_dcp.containers.state import ObservedContainer
 from levelset_dcp.kinds import Container, ContainerStatus, HealthProbe, HealthStatus
 from levelset_dcp.workloads.health_probes import probes_health
+from levelset_dcp.workloads.templates import template_conditions
 
 __all__ = ["health_of", "observed_from_status", "status_of"]
 
@@ -53,7 +54,7 @@ def status_of(
         health_status=health,
         health_probe_results=observed.results,
         lifecycle_key=observed.key,
-        conditions=conditions,
+        conditions=template_conditions(conditions, container, now),
         observed_generation=container.metadata.generation,
     )
 

@@ -15,6 +15,7 @@ from levelset_dcp.kinds import (
     HealthStatus,
 )
 from levelset_dcp.workloads.health_probes import probes_health
+from levelset_dcp.workloads.templates import template_conditions
 
 __all__ = ["health_of", "observed_from_status", "status_of"]
 
@@ -63,7 +64,7 @@ def status_of(exe: Executable, observed: ObservedRun, now: datetime) -> Executab
         health_status=health,
         health_probe_results=observed.results,
         message=observed.message,
-        conditions=conditions,
+        conditions=template_conditions(conditions, exe, now),
         observed_generation=exe.metadata.generation,
     )
 

@@ -41,7 +41,7 @@ def probe_check(probe: HealthProbe, context: TemplateContext, env: Mapping[str, 
     assert probe.executable_probe is not None, "the schema requires one of the two"
     program = probe.executable_probe.executable_template.spec
     own = {one.name: evaluate(one.value, context) for one in program.env}
-    inherited = env if program.ambient_environment.behavior == "Inherit" else {}
+    inherited = env if program.ambient_environment.behavior == "Inherit" else dict[str, str]()
     argv = (program.executable_path, *(evaluate(one, context) for one in program.args))
     return ExecCheck(Command(argv=argv, env={**inherited, **own}, cwd=program.working_directory or None))
 

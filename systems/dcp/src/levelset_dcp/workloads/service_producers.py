@@ -25,7 +25,8 @@ __all__ = [
 ]
 
 Workload = Executable | Container
-_SERVICE_CALL: Final = re.compile(r"""(?:port|address)For(?:Serving)?\s+["`](?:[^"`/]*/)?([^"`/]+)["`]""")
+_CALLS: Final = ("portFor", "addressFor")
+_SERVICE: Final = re.compile(r"""["`](?:[^"`/]*/)?([^"`/]+)["`]""")
 
 
 class BadProducer(ValueError):
@@ -90,8 +91,9 @@ def referenced_services(workload: Workload) -> Iterator[Ref[Service]]:
 
 
 def services_in_templates(texts: Sequence[str]) -> set[str]:
-    """The names of the Services in templates."""
-    return {found for text in texts if "{{" in text for found in _SERVICE_CALL.findall(text)}
+    """All literals in templates that call for a Service: a pipeline may pass the name from anywhere in the text."""
+    calling = (text for text in texts if "{{" in text and any(one in text for one in _CALLS))
+    return {found for text in calling for found in _SERVICE.findall(text)}
 
 
 def _probe_texts(probes: tuple[HealthProbe, ...]) -> Iterator[str]:

@@ -1,19 +1,22 @@
 """Templates in arguments and variables: `{{ portFor "database" }}`, `{{ .Name }}`, `{{ index .Annotations "team" }}`.
 
-A text without `{{`, or with an invalid template, is left unchanged. A value that is not available yet, such as the port
-of a missing Service, raises `DependencyNotReady`: the workload starts when it is available.
+A text without `{{`, or with an invalid template, is left unchanged; the status has a condition that says why. A value
+that is not available yet, such as the port of a missing Service, raises `DependencyNotReady`: the workload starts when
+it is available.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache, partial
 from typing import Any, Final, cast
 
 from msgspec import Struct, field
 
-from levelset import Ref, encode
+from levelset import Condition, Object, Ref, set_condition
 from levelset.errors import LevelsetError
-from levelset.objects import decode_tree
-from levelset_dcp.kinds import Container, Executable, Service
+from levelset.objects import remove_condition
+from levelset_dcp.kinds import Container, ContainerExec, Executable, HealthProbe, Service
+from levelset_dcp.workloads.go_templates import BadTemplate, Function, Node, parse_template, render
 from levelset_dcp.workloads.service_producers import producers
 
 __all__ = [
@@ -25,31 +28,30 @@ __all__ = [
     "evaluate",
     "executable_context",
     "is_template",
+    "template_conditions",
+    "template_errors",
 ]
 
-_ACTION: Final = re.compile(r"\{\{(-?)\s*(.*?)\s*(-?)\}\}", re.DOTALL)
-_TERM: Final = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^\s"`]+))')
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 Lookup = Callable[[str, str], object]
 """A template function: called with the namespace and the name of a Service; may raise DependencyNotReady."""
 Ports = Mapping[str, int]
 """The ports that were allocated for the Services of a program, by Service name."""
 Find = Callable[[Ref[Service]], Service | None]
+_STAND_INS: Final[Mapping[str, Lookup]] = {
+    **dict.fromkeys(("portForServing", "portFor"), lambda _namespace, _name: 1),
+    **dict.fromkeys(("addressForServing", "addressFor"), lambda _namespace, _name: "localhost"),
+}
+_MOST_SHOWN: Final = 5
 
 
 class DependencyNotReady(LevelsetError):
     """A Service or network that a workload depends on does not exist or is not ready yet; retry later."""
 
 
-class _InvalidTemplate(Exception):
-    """A template that is invalid."""
-
-
 class TemplateContext(Struct, frozen=True, kw_only=True):
-    """What a template can refer to: the object as a JSON tree, and the functions."""
+    """What a template can refer to: the object, and the functions."""
 
-    name: str
-    tree: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    root: Object | None = None
     functions: Mapping[str, Lookup] = field(default_factory=dict[str, Lookup])
 
 
@@ -62,118 +64,103 @@ def evaluate(text: str, context: TemplateContext) -> str:
     """Evaluates all templates of a text; an invalid one leaves the text unchanged. Raises DependencyNotReady."""
     if "{{" not in text:
         return text
-    pieces: list[str] = []
-    end, trims = 0, False
     try:
-        for found in _ACTION.finditer(text):
-            before = text[end : found.start()]
-            before = before.lstrip() if trims else before
-            pieces += [before.rstrip() if found[1] else before, _value(found[2], context)]
-            end, trims = found.end(), bool(found[3])
-    except _InvalidTemplate:
+        return _rendered(text, context)
+    except BadTemplate:
         return text
-    rest = text[end:]
-    if "{{" in rest:
-        return text
-    return "".join([*pieces, rest.lstrip() if trims else rest])
 
 
-def _value(action: str, context: TemplateContext) -> str:
-    if action.startswith("/*") and action.endswith("*/"):
-        return ""
-    terms = _terms(action)
-    head, arguments = terms[0], [_argument(one, context) for one in terms[1:]]
-    if head in context.functions:
-        return _formatted(_call(context.functions[head], arguments))
-    if head == "index" and len(arguments) >= 2:
-        return _formatted(_index(arguments[0], arguments[1:]))
-    if len(terms) == 1:
-        return _formatted(_argument(head, context))
-    raise _InvalidTemplate(action)
+def template_errors(workload: Executable | Container | ContainerExec) -> Iterator[str]:
+    """What is wrong with the templates of a workload, by field; Services are not looked up. Pure.
+
+    Of a ContainerExec only the form is checked: its templates refer to the Container.
+    """
+    context = TemplateContext(root=None if isinstance(workload, ContainerExec) else workload, functions=_STAND_INS)
+    for name, text in _texts(workload):
+        try:
+            _ = is_template(text) and (_rendered(text, context) if context.root is not None else _parsed(text))
+        except BadTemplate as error:
+            yield f"{name}: {error}"
 
 
-def _call(function: Lookup, arguments: list[object]) -> object:
+def template_conditions(
+    conditions: Iterable[Condition], workload: Executable | Container | ContainerExec, now: datetime
+) -> tuple[Condition, ...]:
+    """The conditions with `TemplatesEvaluated`, which is False with the reasons, and missing if all is well."""
+    errors = list(template_errors(workload))
+    if not errors:
+        return remove_condition(conditions, "TemplatesEvaluated")
+    more = f"; and {len(errors) - _MOST_SHOWN} more" if len(errors) > _MOST_SHOWN else ""
+    return set_condition(
+        conditions,
+        "TemplatesEvaluated",
+        False,
+        now=now,
+        reason="InvalidTemplate",
+        message=f"{'; '.join(errors[:_MOST_SHOWN])}{more}. The text is used unchanged.",
+        observed_generation=workload.metadata.generation,
+    )
+
+
+def _texts(workload: Executable | Container | ContainerExec) -> Iterator[tuple[str, str]]:
+    """The texts that may contain templates, by field."""
+    spec = workload.spec
+    yield from ((f"spec.args[{number}]", text) for number, text in enumerate(spec.args))
+    yield from ((f"spec.env[{one.name}]", one.value) for one in spec.env)
+    probes: Sequence[HealthProbe] = () if isinstance(workload, ContainerExec) else workload.spec.health_probes
+    for probe in probes:
+        name = f"spec.healthProbes[{probe.name}]"
+        if probe.http_probe is not None:
+            yield f"{name}.httpProbe.url", probe.http_probe.url
+            yield from ((f"{name}.httpProbe.headers[{one.name}]", one.value) for one in probe.http_probe.headers)
+        if probe.executable_probe is not None:
+            program = probe.executable_probe.executable_template.spec
+            yield from ((f"{name} args[{number}]", text) for number, text in enumerate(program.args))
+            yield from ((f"{name} env[{one.name}]", one.value) for one in program.env)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> tuple[Node, ...]:
+    return parse_template(text)
+
+
+def _rendered(text: str, context: TemplateContext) -> str:
+    functions: dict[str, Function] = {
+        name: partial(_call, name, function) for name, function in context.functions.items()
+    }
+    return render(_parsed(text), context.root, _field, functions)
+
+
+def _call(name: str, function: Lookup, arguments: list[object]) -> object:
     if len(arguments) != 1 or not isinstance(arguments[0], str):
-        raise _InvalidTemplate("a function takes the name of a Service")
-    namespace, _, name = arguments[0].rpartition("/")
-    if not name:
-        raise _InvalidTemplate("a Service has a name")
-    return function(namespace, name)
+        raise BadTemplate(f"{name} needs the name of a Service")
+    namespace, _, service = arguments[0].rpartition("/")
+    if not service:
+        raise BadTemplate(f"{name} needs the name of a Service")
+    return function(namespace, service)
 
 
-def _terms(action: str) -> list[str]:
-    """The terms of an action; string literals keep a leading quotation mark, which distinguishes them from paths."""
-    found: list[str] = []
-    position = 0
-    while position < len(action):
-        match = _TERM.match(action, position)
-        if match is None:
-            raise _InvalidTemplate(action)
-        position = match.end()
-        quoted, raw, bare = match.groups()
-        found.append(f'"{_unescape(quoted)}' if quoted is not None else f'"{raw}' if raw is not None else bare)
-    if not found:
-        raise _InvalidTemplate(action)
-    return found
-
-
-def _unescape(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), text)
-
-
-def _argument(term: str, context: TemplateContext) -> object:
-    if term.startswith('"'):
-        return term[1:]
-    if term.startswith("."):
-        return _path(term, context)
-    if re.fullmatch(r"-?[0-9]+", term):
-        return int(term)
-    raise _InvalidTemplate(term)
-
-
-def _path(term: str, context: TemplateContext) -> object:
-    """A field of the object: `.Name`, and others by their Go names, such as `.Spec.Args`."""
-    if term == ".Name":
-        return context.name
-    steps = [one for one in term.split(".") if one]
-    metadata: Mapping[str, Any] = context.tree.get("metadata") or {}
-    value: Any = context.tree
-    for number, step in enumerate(steps):
-        if not isinstance(value, Mapping):
-            raise _InvalidTemplate(term)
-        fields = cast("Mapping[str, Any]", value)
-        name = step[:1].lower() + step[1:]
-        if number == 0 and name not in fields and name not in ("spec", "status"):
-            fields = metadata  # Go's objects have their metadata embedded
-        if name not in fields:
-            if name in ("annotations", "labels"):
-                return {}
-            raise _InvalidTemplate(term)
-        value = fields[name]
+def _field(value: object, names: tuple[str, ...], is_root: bool) -> object:
+    """A field by its Go name, such as `.Spec.Args`; Go's objects have their metadata embedded: `.Name`."""
+    for number, name in enumerate(names):
+        found = _member(value, name)
+        if not found and is_root and number == 0 and isinstance(value, Object):
+            found = [value.metadata] if name == "ObjectMeta" else _member(value.metadata, name)
+        if not found:
+            raise BadTemplate(f"there is no field .{'.'.join(names[: number + 1])}")
+        value = found[0]
     return value
 
 
-def _index(value: object, keys: list[object]) -> object:
-    for key in keys:
-        if isinstance(value, Mapping):
-            fields: Mapping[Any, Any] = cast("Any", value)
-            value = fields.get(key, "")
-        elif isinstance(value, list | tuple) and isinstance(key, int):
-            items = cast("list[Any]", value)
-            if not 0 <= key < len(items):
-                raise _InvalidTemplate("there are not so many")
-            value = items[key]
-        else:
-            raise _InvalidTemplate("only maps and lists have members")
-    return value
-
-
-def _formatted(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | int | float):
-        return str(value)
-    raise _InvalidTemplate("this is no text")
+def _member(value: object, name: str) -> list[object]:
+    """The member of an object or a map in a list, or an empty list; Go's names differ in capitals only."""
+    if isinstance(value, Mapping):
+        fields: Mapping[str, Any] = cast("Mapping[str, Any]", value)
+        return [fields.get(name, "")]
+    if not isinstance(value, Struct):
+        return []
+    pairs = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+    return [getattr(value, own) for own, wire in pairs if wire.lower() == name.lower() and name[:1].isupper()]
 
 
 def executable_context(
@@ -217,8 +204,7 @@ def executable_context(
         "portFor": port_for,
         "addressFor": address_for,
     }
-    tree: Mapping[str, Any] = decode_tree(encode(exe))
-    return TemplateContext(name=exe.name, tree=tree, functions=functions)
+    return TemplateContext(root=exe, functions=functions)
 
 
 def container_context(container: Container, find: Find) -> TemplateContext:
@@ -243,8 +229,7 @@ def container_context(container: Container, find: Find) -> TemplateContext:
         "portFor": lambda _, name: _service_address(find, name)[1],
         "addressFor": lambda _, name: _service_address(find, name)[0],
     }
-    tree: Mapping[str, Any] = decode_tree(encode(container))
-    return TemplateContext(name=container.name, tree=tree, functions=functions)
+    return TemplateContext(root=container, functions=functions)
 
 
 def _service_address(find: Find, name: str) -> tuple[str, int]:
