@@ -36,7 +36,7 @@ from levelset_dcp.session import (
 from levelset_dcp.session.workload_cleanup import WorkloadReport, clean_workload
 from levelset_machine import LogRotation, Machine
 
-__all__ = ["main", "parser"]
+__all__ = ["engine_info", "main", "parser"]
 
 _CHUNK: Final = 65536
 _PLURALS: Final = {"executable": "executables", "container": "containers", "containerexec": "containerexecs"}
@@ -264,15 +264,16 @@ def _error_message(error: urllib.error.HTTPError) -> str:
 
 def _info(arguments: argparse.Namespace) -> int:
     """Prints the version, the path of the state store and the status of the engine as JSON."""
-    engine = asyncio.run(_engine_info(arguments.container_runtime))
+    engine = asyncio.run(engine_info(arguments.container_runtime))
     _print(json.dumps({"version": _installed_version(), "state": str(state_path()), "containers": engine}, indent=2))
     return 0
 
 
-async def _engine_info(runtime: str | None) -> dict[str, object]:
+async def engine_info(runtime: str | None) -> dict[str, object]:
+    """The status of the container engine, with the names of upstream's `dcp info`."""
     async with open_runtime(runtime) as engine:
         if engine is None:
-            return {"runtime": NONE, "installed": False, "running": False}
+            return {"runtime": NONE, "hostName": "", "installed": False, "running": False}
         status = await engine.check_status()
         return {
             "runtime": engine.name,

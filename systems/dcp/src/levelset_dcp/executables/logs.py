@@ -87,7 +87,7 @@ def _log_key(host: ExecutableHost, request: LogRequest, source: str) -> tuple[Lo
     uid, spec = request.tree["metadata"]["uid"], request.tree["spec"]
     if source == "system":
         return host.logs, system_key(uid)
-    is_persistent = bool(spec.get("persistent")) or spec.get("mode", "session") != "session"
+    is_persistent = bool(spec.get("persistent")) or (spec.get("mode") or "session") != "session"
     location = log_location(host, request.name, uid, is_persistent=is_persistent)
     return location.store, location.out if source == "stdout" else location.err
 

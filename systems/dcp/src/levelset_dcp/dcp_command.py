@@ -1,0 +1,244 @@
+"""The `dcp` command, which a .NET Aspire AppHost starts: `dcp info`, `dcp version` and `dcp start-apiserver`.
+
+Flags, environment variables and output are those of upstream's command. What is not supported is refused, with the
+exit code 2.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import logging.handlers
+import os
+import queue
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from levelset.apiserver import read_kubeconfig
+from levelset.errors import ConfigError, LevelsetError
+from levelset_dcp.cli import engine_info
+from levelset_dcp.engines.selection import RUNTIMES
+from levelset_dcp.executables.monitor_process import began
+from levelset_dcp.session import SessionOptions, default_kubeconfig, monitored_process, open_session
+from levelset_machine import Identity
+
+__all__ = ["VERSION", "main", "parser"]
+
+VERSION: Final = "dev"
+"""The version that is reported: an AppHost accepts it whatever its minimum is, as upstream's development builds."""
+_REFUSED_FLAGS: Final = ("server_only", "tls_cert_file", "tls_key_file", "tls_cert_thumbprint", "tls_ca_file")
+_TRUE: Final = ("1", "true", "on", "yes")
+_TOLERANCE: Final = 2.0
+"""Seconds; the kernel reports the boot time in whole seconds."""
+log = logging.getLogger("levelset_dcp")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command line and exits with its exit code."""
+    arguments = parser().parse_args(argv)
+    run: Callable[[argparse.Namespace], int] = arguments.run
+    try:
+        code = run(arguments)
+    except LevelsetError as error:
+        sys.stderr.write(f"dcp: {error}\n")
+        code = 2 if isinstance(error, ConfigError) else 1
+    sys.exit(code)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The argument parser with all subcommands."""
+    made = argparse.ArgumentParser(prog="dcp", description="Runs the resources of an Aspire AppHost, on levelset.")
+    group = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    group.add_parser("version", help="show the version as JSON").set_defaults(run=_version)
+    info = group.add_parser("info", help="show the version and the status of the container engine as JSON")
+    info.add_argument("--container-runtime", choices=RUNTIMES, help="the container engine; detected by default")
+    info.set_defaults(run=_info)
+    start = group.add_parser("start-apiserver", help="start the API server and the controllers")
+    start.add_argument("-m", "--monitor", type=int, metavar="PID", help="stop when this process exits")
+    start.add_argument("--monitor-identity-time", type=_time, metavar="T", help="when it was started, in RFC 3339")
+    start.add_argument("-i", "--monitor-interval", type=int, metavar="S", help="not needed: exits are seen at once")
+    start.add_argument("--detach", action="store_true", help="run in the background, and return")
+    start.add_argument("--kubeconfig", type=Path, default=default_kubeconfig(), metavar="FILE", help="is written")
+    start.add_argument("--port", type=int, default=0, metavar="N", help="the server's port; 0 for any free one")
+    start.add_argument("--workload-id", default=os.environ.get("DCP_WORKLOAD_ID", ""), metavar="ID")
+    start.add_argument("-r", "--root-dir", type=Path, metavar="DIR", help="the working directory")
+    start.add_argument("--container-runtime", choices=RUNTIMES, help="the container engine; detected by default")
+    start.add_argument("--server-only", action="store_true", help="not supported")
+    for name in _REFUSED_FLAGS[1:]:
+        start.add_argument(f"--{name.replace('_', '-')}", metavar="X", help="not supported")
+    start.set_defaults(run=_start)
+    return made
+
+
+def _time(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _version(_: argparse.Namespace) -> int:
+    """Prints the version."""
+    sys.stdout.write(f"{json.dumps({'version': VERSION})}\n")
+    return 0
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    """Prints the version and the status of the engine."""
+    engine = asyncio.run(engine_info(arguments.container_runtime))
+    shown = {name: value for name, value in engine.items() if name != "version" and (name != "error" or value)}
+    sys.stdout.write(f"{json.dumps({'version': VERSION, 'containers': shown})}\n")
+    return 0
+
+
+def _start(arguments: argparse.Namespace) -> int:
+    """Runs a session until it is stopped; with --detach in another process."""
+    for name in _REFUSED_FLAGS:
+        if getattr(arguments, name):
+            raise ConfigError(f"--{name.replace('_', '-')} is not supported; leave it out")
+    if os.environ.get("DCP_SECURE_TOKEN"):
+        raise ConfigError("DCP_SECURE_TOKEN is not supported: unset it, and use the token in the kubeconfig")
+    monitor = None if arguments.monitor is None else _monitored(arguments.monitor, arguments.monitor_identity_time)
+    kubeconfig: Path = arguments.kubeconfig.absolute()
+    _check_kubeconfig(kubeconfig)
+    if arguments.detach:
+        return _detach(sys.argv[1:])
+    if arguments.root_dir is not None:
+        os.chdir(arguments.root_dir)
+    options = SessionOptions(
+        kubeconfig=kubeconfig.with_name(f".{kubeconfig.name}.starting"),
+        port=arguments.port,
+        monitor=monitor,
+        workload=arguments.workload_id,
+        shutdown_within=float(os.environ.get("DCP_SHUTDOWN_TIMEOUT_SECONDS") or 120),
+        runtime=arguments.container_runtime,
+    )
+    try:
+        with _log_socket(os.environ.get("DCP_LOG_SOCKET", "")):
+            return asyncio.run(_run(options, kubeconfig))
+    finally:
+        _remove_session_folder(os.environ)
+
+
+def _monitored(pid: int, at: datetime | None) -> Identity:
+    """The process to monitor; raises ConfigError if it does not run, or was started at another time."""
+    found = monitored_process(pid)
+    started = began(found)
+    if at is not None and started is not None and abs(started - at.timestamp()) > _TOLERANCE:
+        raise ConfigError(f"--monitor: process {pid} is another one: it was not started at {at.isoformat()}")
+    return found
+
+
+def _check_kubeconfig(path: Path) -> None:
+    """Refuses to overwrite the kubeconfig of a cluster; raises ConfigError."""
+    if path.exists():
+        read_kubeconfig(path)
+
+
+def _detach(arguments: Sequence[str]) -> int:
+    """Starts this command in the background, without a terminal, and returns."""
+    rest = [one for one in arguments if one != "--detach"]
+    subprocess.Popen(  # noqa: S603  # the command itself, with the arguments that it was given
+        [sys.executable, "-m", "levelset_dcp.dcp_command", *rest],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)},
+        start_new_session=True,
+    )
+    return 0
+
+
+async def _run(options: SessionOptions, kubeconfig: Path) -> int:
+    """Runs a session; its kubeconfig appears when all kinds are served, since clients begin when it exists."""
+    async with open_session(options) as session:
+        loop = asyncio.get_running_loop()
+        for one in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(one, partial(session.begin, "Stopping", why=f"received {one.name}"))
+        await asyncio.to_thread(options.kubeconfig.replace, kubeconfig)
+        log.info("the API server is at %s", session.local.server.url)
+        try:
+            await session.wait_stopping()
+        finally:
+            await asyncio.to_thread(kubeconfig.unlink, missing_ok=True)
+    log.info("stopped: %s", session.why or "stop requested")
+    return 0 if session.report is None or session.report.is_complete else 1
+
+
+class _Format(logging.Formatter):
+    """A line as an AppHost parses it: time, level, category and message, with tabs between them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created).astimezone()
+        level = {"WARNING": "warn", "CRITICAL": "error"}.get(record.levelname, record.levelname.lower())
+        message = super().format(record).replace("\t", " ").replace("\n", " | ")
+        return f"{when.isoformat(timespec='milliseconds')}\t{level}\tdcp.{record.name}\t{message}"
+
+
+class _SocketHandler(logging.Handler):
+    """Writes lines to a socket, until the reader is gone or does not read for two seconds."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__()
+        self._connection: socket.socket | None = connection
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._connection is None:
+            return
+        try:
+            self._connection.sendall(f"{self.format(record)}\n".encode(errors="replace"))
+        except OSError:
+            self._connection = None
+
+
+@contextmanager
+def _log_socket(path: str) -> Generator[None, None, None]:
+    """Writes log lines to a unix socket for the length of a block; a thread does, so that a slow reader delays none."""
+    root = logging.getLogger()
+    if not path:
+        yield
+        return
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(2.0)
+        connection.connect(path)
+    except OSError as error:
+        sys.stderr.write(f"dcp: cannot write logs to the socket {path}: {error}\n")
+        connection.close()
+        yield
+        return
+    lines: queue.Queue[logging.LogRecord] = queue.Queue(maxsize=10_000)
+    with connection:
+        target = _SocketHandler(connection)
+        target.setFormatter(_Format())
+        listener = logging.handlers.QueueListener(lines, target)
+        handler = logging.handlers.QueueHandler(lines)
+        root.addHandler(handler)
+        root.setLevel(logging.INFO)
+        logging.raiseExceptions = False  # a full queue drops lines, and is worth no traceback
+        listener.start()
+        try:
+            yield
+        finally:
+            root.removeHandler(handler)
+            listener.stop()
+
+
+def _remove_session_folder(env: Mapping[str, str]) -> None:
+    """Removes the folder that the AppHost made for this session, unless logs are to be preserved."""
+    if env.get("DCP_PRESERVE_EXECUTABLE_LOGS", "").lower() in _TRUE or not env.get("DCP_SESSION_FOLDER"):
+        return
+    folder = Path(env["DCP_SESSION_FOLDER"]).resolve()
+    if folder.is_dir() and not any(one.resolve().is_relative_to(folder) for one in (Path.home(), Path.cwd())):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""The `dcp` command as an Aspire AppHost uses it: its output, its life, and requests in the C# client's spelling."""
+
+import asyncio
+import json
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from levelset.apiserver import ConnectionInfo, read_kubeconfig
+from levelset_dcp.dcp_command import main
+from levelset_machine import identity_of
+from systems.dcp.tests.support.sessions import WITHIN, environment, wait_for_exit
+
+GROUP = "/apis/usvc-dev.developer.microsoft.com/v1"
+
+
+def output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_version_is_one_that_an_apphost_accepts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert output_of(capsys, "version") == {"version": "dev"}
+
+
+def test_info_has_the_fields_that_an_apphost_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    found = output_of(capsys, "info", "--container-runtime", "memory")
+    assert found["version"] == "dev"
+    assert found["containers"].keys() >= {"runtime", "hostName", "installed", "running"}
+    assert found["containers"]["running"] is True
+    none = output_of(capsys, "info", "--container-runtime", "none")
+    assert none["containers"] == {"runtime": "none", "hostName": "", "installed": False, "running": False}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--server-only"], "--server-only is not supported"),
+        (["--tls-cert-file", "x"], "--tls-cert-file is not supported"),
+        (["--monitor", "1", "--monitor-identity-time", "1999-01-01T00:00:00.000Z"], "process 1 is another one"),
+    ],
+)
+def test_what_is_not_supported_is_refused(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["start-apiserver", "--kubeconfig", str(tmp_path / "kubeconfig"), *arguments])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_kubeconfig_of_a_cluster_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    foreign = tmp_path / "config"
+    foreign.write_text("apiVersion: v1\nkind: Config\nclusters: []\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["start-apiserver", "--kubeconfig", str(foreign)])
+    assert ended.value.code == 2
+    assert str(foreign) in capsys.readouterr().err
+
+
+def test_a_token_of_the_environment_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DCP_SECURE_TOKEN", "secret")
+    with pytest.raises(SystemExit):
+        main(["start-apiserver", "--kubeconfig", str(tmp_path / "kubeconfig")])
+    assert "DCP_SECURE_TOKEN is not supported" in capsys.readouterr().err
+
+
+class AppHost(Struct):
+    """A process in the role of an AppHost, with the server that `dcp` started for it."""
+
+    process: asyncio.subprocess.Process
+    contact: ConnectionInfo
+    kubeconfig: Path
+    folder: Path
+    log: bytearray
+
+    def open(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        """Sends a request as the C# client does, and returns the open response. Blocks."""
+        headers = {"Authorization": f"Bearer {self.contact.token}", "Content-Type": kind, "Accept": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.contact.url}{GROUP}{path}", data, headers, method=method)
+        trusted = ssl.create_default_context(cadata=self.contact.ca.decode()) if self.contact.ca else None
+        return urllib.request.urlopen(request, context=trusted, timeout=WITHIN)
+
+    async def send(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        """Sends a request, and returns the decoded response."""
+
+        def call() -> Any:
+            with self.open(method, path, body, kind) as response:
+                return json.loads(response.read())
+
+        return await asyncio.to_thread(call)
+
+    async def until(self, path: str, is_wanted: Callable[[Any], bool]) -> Any:
+        """Watches a collection, without a resourceVersion as the C# client, up to an event."""
+
+        def follow() -> Any:
+            with self.open("GET", f"{path}?watch=true") as response:
+                return next(event for event in map(json.loads, response) if is_wanted(event))
+
+        return await asyncio.wait_for(asyncio.to_thread(follow), WITHIN)
+
+
+async def until_true(is_true: Callable[[], bool]) -> None:
+    """Polls, as an AppHost does."""
+
+    def poll() -> None:
+        deadline = time.monotonic() + WITHIN
+        while not is_true():
+            assert time.monotonic() < deadline, "it did not become true in time"
+            time.sleep(0.05)
+
+    await asyncio.to_thread(poll)
+
+
+@asynccontextmanager
+async def apphost(home: Path) -> AsyncGenerator[AppHost, None]:
+    """Starts `dcp` as an AppHost does; it ends with the AppHost's process."""
+    folder, log = home / "session", bytearray()
+    await asyncio.to_thread(folder.mkdir)
+    kubeconfig = folder / "kubeconfig"
+
+    async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            log.extend(data)
+        writer.close()
+
+    sockets = await asyncio.start_unix_server(read, home / "log.sock")
+    process = await asyncio.create_subprocess_exec("sleep", "300")
+    names = {"DCP_SESSION_FOLDER": str(folder), "DCP_LOG_SOCKET": str(home / "log.sock"), "DCP_EXTENSIONS_PATH": "/x"}
+    try:
+        started = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "levelset_dcp.dcp_command", "start-apiserver", "--monitor", str(process.pid)),
+            *("--detach", "--kubeconfig", str(kubeconfig), "--container-runtime", "none"),
+            env={**environment(home), **names},
+        )
+        assert await asyncio.wait_for(started.wait(), WITHIN) == 0
+        await until_true(kubeconfig.exists)
+        yield AppHost(process, await asyncio.to_thread(read_kubeconfig, kubeconfig), kubeconfig, folder, log)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await until_true(lambda: not folder.exists())
+        sockets.close()
+
+
+def spelled(kind: str, name: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    """An object in the C# client's spelling: an empty namespace, nulls, and a status that is not there yet."""
+    empty = dict.fromkeys(("creationTimestamp", "labels", "finalizers", "ownerReferences", "generation", "uid"))
+    return {
+        "apiVersion": "usvc-dev.developer.microsoft.com/v1",
+        "kind": kind,
+        "metadata": {**empty, "annotations": None, "name": name, "namespace": "", **metadata},
+        "spec": spec,
+        "status": None,
+    }
+
+
+SERVER = """
+import http.server, os
+print("hello")
+address = ("127.0.0.1", int(os.environ["PORT"]))
+http.server.HTTPServer(address, http.server.SimpleHTTPRequestHandler).serve_forever()
+"""
+PROGRAM: dict[str, Any] = {
+    "executablePath": sys.executable,
+    "workingDirectory": None,
+    "args": ["-u", "-c", SERVER],
+    "env": [{"name": "PORT", "value": '{{- portForServing "web" -}}'}, {"name": "EMPTY", "value": None}],
+    "envFiles": None,
+    "executionType": "Process",
+    "fallbackExecutionTypes": None,
+    "ambientEnvironment": {"behavior": None},
+    "start": None,
+    "stop": None,
+    "mode": "",
+    "persistent": None,
+    "healthProbes": None,
+    "pemCertificates": None,
+    "terminal": None,
+    "monitorPid": None,
+    "monitorTimestamp": None,
+}
+SERVICE = {"address": None, "port": None, "protocol": "TCP", "addressAllocationMode": "Localhost"}
+
+
+async def test_the_requests_of_an_apphost_are_answered(tmp_path: Path) -> None:
+    async with apphost(tmp_path) as host:
+        made = await host.send("POST", "/services", spelled("Service", "web", SERVICE))
+        assert "namespace" not in made["metadata"]
+        producer = {"service-producer": '[{"serviceName":"web","serviceNamespace":"","address":null,"port":null}]'}
+        await host.send("POST", "/executables", spelled("Executable", "one", PROGRAM, annotations=producer))
+        running = await host.until(
+            "/executables", lambda event: event["object"].get("status", {}).get("state") == "Running"
+        )
+        ready = await host.until("/services", in_state("Ready"))
+        assert ready["object"]["status"]["effectivePort"] > 0
+        listed = await host.send("GET", "/endpoints")
+        assert [one["spec"]["serviceName"] for one in listed["items"]] == ["web"]
+        query = "follow=true&timestamps=true&source=stdout"
+        with await asyncio.to_thread(host.open, "GET", f"/executables/one/log?{query}") as lines:
+            line: bytes = await asyncio.to_thread(lines.readline)
+        assert line.rstrip().endswith(b"hello")
+        stop = [{"op": "add", "path": "/spec/stop", "value": True}]
+        await host.send("PATCH", "/executables/one", stop, "application/json-patch+json")
+        await host.until("/executables", in_state("Finished"))
+        await host.send("DELETE", "/executables/one")
+        await until_true(lambda: not exists(host))
+        assert running["object"]["status"]["pid"]
+        assert b"\tinfo\tdcp.levelset_dcp\tthe API server is at https://" in host.log
+    assert b"the monitored process" in host.log
+
+
+def in_state(state: str) -> Callable[[Any], bool]:
+    return lambda event: event["object"].get("status", {}).get("state") == state
+
+
+def exists(host: AppHost) -> bool:
+    try:
+        host.open("GET", "/executables/one").close()
+    except urllib.error.HTTPError as error:
+        assert error.code == 404
+        return False
+    return True
+
+
+async def test_everything_ends_with_the_apphost(tmp_path: Path) -> None:
+    async with apphost(tmp_path) as host:
+        program = {**PROGRAM, "executablePath": "sleep", "args": ["300"], "env": []}
+        await host.send("POST", "/executables", spelled("Executable", "one", program))
+        event = await host.until("/executables", in_state("Running"))
+        identity = identity_of(event["object"]["status"]["pid"])
+        assert identity is not None
+        host.process.kill()
+        await wait_for_exit(identity, within=WITHIN)
+    assert not await asyncio.to_thread(host.kubeconfig.exists)
