@@ -13,7 +13,19 @@ from msgspec import Struct
 
 from levelset.errors import LevelsetError
 
-__all__ = ["BUILTINS", "BadTemplate", "Function", "Node", "parse_template", "render"]
+__all__ = [
+    "BUILTINS",
+    "BadTemplate",
+    "Branch",
+    "Call",
+    "Field",
+    "Function",
+    "Literal",
+    "Node",
+    "Pipeline",
+    "parse_template",
+    "render",
+]
 
 Function: TypeAlias = Callable[[list[object]], object]
 
