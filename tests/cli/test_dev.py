@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -147,3 +148,35 @@ def test_the_dashboard_shows_one_generation_after_the_other(tmp_path: Path) -> N
         process.until("running     second")
         assert [one["name"] for one in json.load(opener.open(status))["controllers"]] == ["second"]
         assert json.load(opener.open(status))["hasActions"] is False
+
+
+def test_objects_in_a_file_stay_and_health_is_served_by_each_generation(tmp_path: Path) -> None:
+    write(tmp_path, "first")
+    options = ("site.py:sites", "--data", "site.db", "--durability", "normal", "--health", "0")
+    with developing(tmp_path, *options) as process:
+        lines = process.until("running     first")
+        assert "crd         sites.example.dev" in lines
+        write(tmp_path, "second")
+        lines = process.until("running     second")
+        (health,) = [line.split()[1] for line in lines if line.startswith("health ")]
+        with urllib.request.urlopen(f"{health}/readyz") as response:
+            assert response.read() == b"ok"
+    with developing(tmp_path, *options) as process:
+        assert "crd         sites.example.dev" not in process.until("running     second")
+
+
+def test_the_port_of_the_server_can_be_chosen(tmp_path: Path) -> None:
+    write(tmp_path, "first")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with developing(tmp_path, "site.py:sites", "--port", str(port)) as process:
+        (url,) = [line.split()[1] for line in process.until("running     first") if line.startswith("url ")]
+        assert url.endswith(f":{port}")
+
+
+def test_an_address_of_health_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
+    write(tmp_path, "first")
+    command = [sys.executable, "-c", START.format(argv=["levelset", "dev", "site.py", "--health", "here"])]
+    result = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, check=False, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert "--health here: must be a port such as 8081" in result.stderr

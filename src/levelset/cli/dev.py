@@ -12,13 +12,14 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from levelset.cli.output import progress, reporting_errors, verbose_option
+from levelset.cli.output import durability_option, progress, reporting_errors, verbose_option
 from levelset.cli.run import actions_option, read_dashboard
 from levelset.cli.targets import LoadedTargets, load_controllers
 from levelset.client.client import Client
@@ -30,12 +31,14 @@ from levelset.runtime.manager import Manager
 from levelset.runtime.manager.crd_install import CRD_GVK, is_established
 from levelset.runtime.manager.local_server import open_local_server
 from levelset.runtime.manager.logs import set_up_logs
+from levelset.runtime.manager.run import read_address
 from levelset.runtime.webhook import AdmissionHook
 
 if TYPE_CHECKING:
     from levelset.dashboard import Dashboard
 
 __all__ = [
+    "DevOptions",
     "DevServer",
     "FileStamp",
     "apply_crds",
@@ -132,7 +135,13 @@ _GRACE: Final = 5.0
 
 @click.command()
 @click.argument("targets", metavar="MODULE:CONTROLLERS...", nargs=-1, required=True)
+@click.option(
+    "--data", default="memory", metavar="memory|PATH", help="Where objects are stored: in memory, or in a file."
+)
+@durability_option
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="The server's port; any free one if 0.")
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
+@click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
 @click.option(
     "--dashboard", default="no", metavar="PORT|no", callback=read_dashboard, help="Serve the dashboard at this port."
 )
@@ -142,45 +151,52 @@ _GRACE: Final = 5.0
 def dev(
     *,
     targets: tuple[str, ...],
-    kubeconfig: str | None,
+    data: str,
+    health: str | None,
     verbose: bool,
     every: float,
     dashboard: int | None,
     dashboard_actions: bool,
+    **server: Any,
 ) -> None:
     """Runs controllers on a local API server and reloads them when a file is saved.
 
     The server and its objects stay; changed CRDs are applied and their diff is shown. While the code cannot be
     imported, the previous controllers keep running. A module alone means all Controllers and webhooks in it.
 
-    Example: levelset dev website.py
+    Example: levelset dev website.py --data website.db
     """
     set_up_logs(None, verbose=verbose)
     with reporting_errors():
-        server = DevServer(targets, Path.cwd(), kubeconfig, every, dashboard, actions=dashboard_actions)
-        asyncio.run(server.run())
+        options = DevOptions(
+            server={**server, "data": None if data == "memory" else data},
+            health=None if health is None else read_address(health),
+            dashboard=0 if dashboard is None and dashboard_actions else dashboard,
+            with_actions=dashboard_actions,
+            every=every,
+        )
+        asyncio.run(DevServer(targets, Path.cwd(), options).run())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevOptions:
+    """The options of `levelset dev`: those of its server, the address of health checks, the port of the dashboard."""
+
+    server: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    health: tuple[str, int] | None = None
+    dashboard: int | None = None
+    with_actions: bool = False
+    every: float = _EVERY
 
 
 class DevServer:
     """One API server, and one generation of controllers after the other."""
 
-    def __init__(
-        self,
-        targets: Sequence[str],
-        folder: Path,
-        kubeconfig: str | None,
-        every: float,
-        dashboard: int | None = None,
-        *,
-        actions: bool = False,
-    ) -> None:
-        self._dashboard = dashboard
-        self._actions = actions
+    def __init__(self, targets: Sequence[str], folder: Path, options: DevOptions) -> None:
+        self._options = options
         self._page: Dashboard | None = None
         self._targets = targets
         self._folder = folder.resolve()
-        self._kubeconfig = kubeconfig
-        self._every = every
         self._stopped = asyncio.Event()
         self._is_broken = False
 
@@ -191,7 +207,7 @@ class DevServer:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stopped.set)
         async with AsyncExitStack() as stack:
-            local = await stack.enter_async_context(open_local_server(self._kubeconfig))
+            local = await stack.enter_async_context(open_local_server(**self._options.server))
             client = await stack.enter_async_context(await Client.connect(local.server))
             click.echo(f"url         {local.server.url}")
             click.echo(f"kubeconfig  {local.kubeconfig}")
@@ -202,17 +218,18 @@ class DevServer:
 
     async def _open_dashboard(self, stack: AsyncExitStack) -> None:
         """Serves the dashboard, which shows one generation after the other."""
-        if self._dashboard is None and not self._actions:
+        if self._options.dashboard is None:
             return
         from levelset.dashboard import open_dashboard  # noqa: PLC0415  # imported late: only this option needs it
 
-        opened = open_dashboard(self._dashboard or 0, actions=self._actions)
+        opened = open_dashboard(self._options.dashboard, actions=self._options.with_actions)
         self._page, url = await stack.enter_async_context(opened)
         click.echo(f"dashboard   {url}")
 
     async def _generation(self, client: Client, found: LoadedTargets) -> LoadedTargets:
         """Runs these controllers until the code was reloaded or a signal arrives; returns the next generation."""
-        manager = Manager(client, grace=_GRACE, admin=True, webhooks=found.webhooks)
+        health = self._options.health
+        manager = Manager(client, grace=_GRACE, admin=True, webhooks=found.webhooks, health=health)
         for one in found.controllers:
             manager.add(one)
         if self._page is not None:
@@ -227,6 +244,8 @@ class DevServer:
         with progress("waiting until all controllers are ready"):
             await manager.wait_started()
         before = await asyncio.to_thread(self._stamps)
+        if "health" in manager.urls:
+            click.echo(f"health      {manager.urls['health']}")
         if hooks:
             click.echo(f"webhooks    {hooks}")
         click.echo(f"running     {names}; reloads when a file is saved")
@@ -247,7 +266,7 @@ class DevServer:
 
     async def _pause(self) -> None:
         try:
-            async with asyncio.timeout(self._every):
+            async with asyncio.timeout(self._options.every):
                 await self._stopped.wait()
         except TimeoutError:
             return

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from levelset.runtime.manager.tracing import Tracing
     from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
-__all__ = ["USAGE", "Arguments", "Waiting", "read_arguments", "run"]
+__all__ = ["USAGE", "Arguments", "Waiting", "read_address", "read_arguments", "run"]
 
 USAGE: Final = """\
   --local            start an in-memory API server in this process, with the CRDs of all kinds in use
@@ -145,7 +145,7 @@ def _read_value(word: str, value: str) -> str | float | tuple[str, int]:
     if word == "--durability" and value not in _DURABILITIES:
         raise ConfigError(f"{word} {value}: must be full or normal")
     readers: dict[str, Callable[[str], str | float | tuple[str, int]]] = {
-        "--health": _read_address,
+        "--health": read_address,
         "--record-size": parse_size,
         "--record-time": parse_time,
     }
@@ -158,7 +158,8 @@ def _read_port(value: str) -> int:
     return int(value)
 
 
-def _read_address(value: str) -> tuple[str, int]:
+def read_address(value: str) -> tuple[str, int]:
+    """The host and the port of `--health`; a port alone is on the loopback interface."""
     host, _, port = value.rpartition(":")
     if not port.isdecimal() or not port.isascii() or int(port) > 65535:
         raise ConfigError(f"--health {value}: must be a port such as 8081, or a host and a port such as 0.0.0.0:8081")
