@@ -3,23 +3,34 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator
+import re
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
-from levelset import Context, GiveUp, Sharding
+from levelset import Action, Context, Controller, GiveUp, Sharding, requeue
+from levelset.cli import live_view
 from levelset.cli.status import status, trigger, why
+from levelset.kinds.core_v1 import ConfigMap
 from levelset.runtime.manager import Manager
-from levelset.runtime.manager.process_records import FOLDER_VARIABLE, ProcessRecord, write_record
+from levelset.runtime.manager.process_records import (
+    FOLDER_VARIABLE,
+    ProcessRecord,
+    records_folder,
+    remove_record,
+    write_record,
+)
 from tests.client.fixtures import Website, website
 from tests.runtime.manager.recording import open_server, websites
 
 GROUP = click.Group(commands=[status, trigger, why])
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +72,7 @@ async def test_status_shows_controllers_queues_watches_and_the_last_errors() -> 
     assert lines[1].split() == ["CONTROLLER", "KIND", "READY", "RUNNING", "QUEUED", "DELAYED", "RECONCILES", "FAILING"]
     assert lines[2].split()[:6] == ["websites", "Website", "yes", "0", "0", "0"]
     assert any(line.startswith("example.dev/v1 Website") for line in lines)
-    assert "fail Website/default/bad: GiveUp: cannot be served (await a change)" in lines
+    assert re.fullmatch(rf"fail {TIME} Website/default/bad: GiveUp: cannot be served \(await a change\)", lines[-1])
 
 
 async def test_a_watch_of_a_kind_without_objects_has_had_no_events() -> None:
@@ -84,7 +95,7 @@ async def test_status_as_json() -> None:
 async def test_why_shows_the_reasons_and_the_result_of_each_reconcile(kind: str) -> None:
     async with managing():
         shown = (await invoke_async("why", f"{kind}/bad")).output
-    assert "Website/default/bad by websites: gave_up" in shown
+    assert re.search(rf"^fail {TIME} Website/default/bad by websites: gave_up in \d+\.\d ms$", shown, re.MULTILINE)
     assert "because it has changed" in shown or "because it was there at the start" in shown
     assert "GiveUp: cannot be served" in shown
 
@@ -194,3 +205,115 @@ def test_a_manager_that_does_not_respond_is_named() -> None:
     result = invoke("status")
     assert result.exit_code == 1
     assert result.stderr.startswith(f"the manager of process {os.getpid()} does not respond: ")
+
+
+@asynccontextmanager
+async def two_managers() -> AsyncGenerator[tuple[Manager, Manager], None]:
+    """Two managers, of which only the second reconciles Websites."""
+    async with (
+        open_server() as server,
+        Manager(server, admin=True) as first,
+        Manager(server, admin=True) as second,
+    ):
+        first.add(Controller(ConfigMap, keep, name="maps", namespace="default"))
+        second.add(websites(reconcile))
+        await second.client.create(website("blog"))
+        await first.wait_idle()
+        await second.wait_idle()
+        yield first, second
+
+
+async def keep(_: ConfigMap, __: Context) -> None:
+    return None
+
+
+async def test_why_and_trigger_find_the_manager_that_reconciles_the_kind() -> None:
+    async with two_managers() as (_, second):
+        triggered = await invoke_async("trigger", "website/blog")
+        await second.wait_idle()
+        shown = await invoke_async("why", "website/blog")
+        unknown = await invoke_async("why", "pod/blog")
+    assert triggered.output == "triggered websites; see the result: levelset why website/blog\n"
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert "because requested by `levelset trigger`" in shown.output
+    assert unknown.exit_code == 1
+    messages = sorted(unknown.stderr.splitlines())
+    assert [one.partition(" (")[2] for one in messages] == ["it reconciles ConfigMap)", "it reconciles Website)"]
+
+
+async def test_a_manager_that_does_not_respond_does_not_hide_the_one_that_does() -> None:
+    async with managing():
+        record = ProcessRecord(pid=os.getpid(), url="http://127.0.0.1:1", token="t")
+        await asyncio.to_thread(write_record, record)
+        shown = await invoke_async("why", "website/blog")
+        failed = await invoke_async("status")
+    assert shown.exit_code == 0
+    assert "Website/default/blog by websites: done" in shown.stdout
+    assert shown.stderr.startswith(f"the manager of process {os.getpid()} does not respond: ")
+    assert failed.exit_code == 1
+
+
+async def test_why_collapses_polls_and_says_since_when() -> None:
+    calls: list[str] = []
+    done = asyncio.Event()
+
+    async def poll(site: Website, _: Context) -> Action:
+        calls.append(site.name)
+        if len(calls) == 7:
+            done.set()
+        return requeue(900 if done.is_set() else 0.001)
+
+    async with open_server() as server, Manager(server, admin=True) as manager:
+        manager.add(websites(poll))
+        await manager.client.create(website("blog"))
+        await done.wait()
+        await manager.wait_idle()
+        shown = (await invoke_async("why", "website/blog")).output
+        each = json.loads((await invoke_async("why", "website/blog", "-o", "json")).output)
+    heads = [line for line in shown.splitlines() if line.startswith("ok")]
+    assert len(heads) == 2
+    assert re.search(rf": 6 polls since {TIME}, the last requeued in ", heads[1])
+    assert [one["is_poll"] for one in each] == [False, *[True] * 6]
+    assert each[1]["at"] in heads[1]
+
+
+def forget_managers() -> None:
+    for path in records_folder().iterdir():
+        remove_record(path)
+
+
+def watch_twice(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object] = lambda: None) -> None:
+    """Ends a live view at its second pause, as Ctrl-C does; in the first, something happens."""
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+        then()
+
+    monkeypatch.setattr(live_view, "time", SimpleNamespace(sleep=pause))
+
+
+async def test_a_watched_status_is_printed_again_and_survives_the_end_of_the_manager(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with managing():
+        watch_twice(monkeypatch, forget_managers)
+        shown = await invoke_async("status", "--watch")
+    assert shown.exit_code == 0
+    first, second = shown.stdout.split("\n\n")[0], shown.stdout.splitlines()[-2]
+    assert first.splitlines()[1] == f"process {os.getpid()}, leader"
+    assert second.startswith("no manager is running on this machine")
+
+
+async def test_a_watched_status_as_json_is_a_line_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with managing():
+        watch_twice(monkeypatch)
+        shown = await invoke_async("status", "--watch", "-o", "json")
+    assert [json.loads(line)[0]["pid"] for line in shown.stdout.splitlines()] == [os.getpid()] * 2
+
+
+def test_a_recording_cannot_be_watched() -> None:
+    result = invoke("status", "--watch", "--from", "run.levelset")
+    assert (result.exit_code, result.stderr) == (2, "a recording does not change: leave out --watch, or --from\n")

@@ -64,6 +64,7 @@ async def test_log_options_become_the_query() -> None:
         previous=True,
         timestamps=True,
         limit_bytes=100,
+        source="stderr",
     )
     (request,) = server.requested
     assert request.path == "/apis/example.dev/v1/namespaces/default/websites/web-1/log"
@@ -75,6 +76,7 @@ async def test_log_options_become_the_query() -> None:
         "previous": "true",
         "timestamps": "true",
         "limitBytes": "100",
+        "source": "stderr",
     }
 
 

@@ -8,9 +8,9 @@ from levelset import Context, Controller, ObjectMeta, requeue
 from levelset.dashboard import Dashboard, DashboardSource
 from levelset.dashboard.metrics_history import ControllerSample, MetricsHistory, Sample, is_growing
 from levelset.dashboard.object_versions import ObjectVersions, Version, changed_fields, unified_diff
-from levelset.dashboard.reconcile_timeline import collapse_polls
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.objects import GroupVersionKind
+from levelset.runtime.controller.reconcile_history import collapse_polls
 from levelset.runtime.manager import Manager
 from levelset.testing.virtual_time import virtual
 from tests.dashboard.fixtures import TOKEN, get, open_client, send, tree
@@ -74,7 +74,7 @@ def test_samples_are_bounded_and_become_rates() -> None:
 
 def test_polls_of_one_controller_are_collapsed() -> None:
     def entry(at: str, *, is_poll: bool = True, controller: str = "maps") -> dict[str, Any]:
-        return {"at": at, "first": at, "times": 1, "isPoll": is_poll, "controller": controller}
+        return {"at": at, "first": at, "times": 1, "is_poll": is_poll, "controller": controller}
 
     found = collapse_polls([entry("1"), entry("2"), entry("3"), entry("4", is_poll=False), entry("5")])
     assert [(one["first"], one["at"], one["times"]) for one in found] == [("1", "3", 3), ("4", "4", 1), ("5", "5", 1)]
@@ -108,7 +108,7 @@ async def test_the_timeline_has_the_writes_of_each_reconcile_and_collapses_polls
         gone = await send(page, "/api/diff?kind=v1/ConfigMap&name=parent&namespace=default&before=1&after=0")
         await page.close()
     polls, second, first = found["reconciles"]
-    assert (polls["times"], polls["isPoll"], polls["writes"]) == (3, True, [])
+    assert (polls["times"], polls["is_poll"], polls["writes"]) == (3, True, [])
     assert second["writes"][0]["changes"] == [{"field": "data.n", "before": "1", "after": "2"}]
     assert (first["writes"][0]["name"], first["reasons"]) == ("child", ["it has changed"])
     assert polls["at"] > polls["first"] > second["at"] > first["at"]

@@ -48,6 +48,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "levelset.cli.status:status",
         "Shows the controllers, queues, watches and last errors of running managers.",
     ),
+    "top": ("levelset.cli.top:top", "Shows the queues, rates and errors of the controllers, live."),
+    "logs": ("levelset.cli.logs:logs", "Prints the log of a Pod, or of another object that has one."),
     "why": ("levelset.cli.status:why", "Shows the last reconciles of an object, with reasons and results."),
     "replay": ("levelset.cli.replay:replay", "Plays a recorded run again, without a cluster, and shows what differs."),
     "record": ("levelset.cli.record:record", "Records running managers, and compares recordings."),

@@ -34,6 +34,7 @@ __all__ = [
     "show_json",
     "show_line",
     "show_table",
+    "table_lines",
     "verbose_option",
     "with_colours",
 ]
@@ -92,10 +93,15 @@ def show_line(value: Any, *, err: bool = False) -> None:
 
 def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Prints a table with aligned columns, as kubectl does."""
+    for line in table_lines(head, rows):
+        click.echo(line)
+
+
+def table_lines(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """The lines of that table."""
     lines = [list(head), *([_cell(one) for one in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    for line in lines:
-        click.echo("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    return ["   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
 def ago(seconds: float) -> str:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode, urlsplit
 
 import click
 
+from levelset.cli.live_view import Frame, every_option, show_live
 from levelset.cli.output import (
     CommandFailed,
     UsageError,
@@ -17,8 +18,10 @@ from levelset.cli.output import (
     progress,
     reporting_errors,
     show_json,
-    show_table,
+    table_lines,
 )
+from levelset.cli.server_names import complete_namespaces, object_argument
+from levelset.runtime.controller.reconcile_history import collapse_polls
 from levelset.runtime.manager.process_records import ProcessRecord, find_records
 from levelset.runtime.recording import read_recording, reconciles_in, status_of
 
@@ -35,7 +38,8 @@ def _pid_option(function: F) -> F:
 
 
 def _namespace_option(function: F) -> F:
-    return click.option("-n", "--namespace", help="The namespace of the object; by default all.")(function)
+    text = "The namespace of the object; by default all."
+    return click.option("-n", "--namespace", shell_complete=complete_namespaces, help=text)(function)
 
 
 def _from_option(function: F) -> F:
@@ -47,15 +51,23 @@ def _from_option(function: F) -> F:
 @click.command()
 @_pid_option
 @_from_option
+@click.option("-w", "--watch", is_flag=True, help="Shows it again and again, until Ctrl-C.")
+@every_option
 @output_option
-def status(pid: int | None, recording: str | None, output: str) -> None:
+def status(*, pid: int | None, recording: str | None, watch: bool, every: float, output: str) -> None:
     """Shows the controllers, queues, watches and last errors of the managers on this machine.
 
     OBJECTS are those in the cache now, EVENTS the changes of objects since the start with the listed ones, and LAST
-    EVENT is when the API server last sent anything, which may be a bookmark.
+    EVENT is when the API server last sent anything, which may be a bookmark. With --watch and --output json it prints a
+    line of JSON each time.
 
-    Example: levelset status
+    Example: levelset status --watch
     """
+    if watch and recording is not None:
+        raise UsageError("a recording does not change: leave out --watch, or --from")
+    if watch:
+        show_live(lambda: _status_now(pid, output), every=every, output=output)
+        return
     if recording is None:
         found = call_managers(pid, "GET", "/status", output)
     else:
@@ -64,20 +76,31 @@ def status(pid: int | None, recording: str | None, output: str) -> None:
     if output == "json":
         show_json(found)
         return
-    for number, one in enumerate(found):
-        if number:
-            click.echo()
-        _show_status(one)
+    for line in _lines_of_all(found):
+        click.echo(line)
+
+
+def _status_now(pid: int | None, output: str) -> Frame:
+    found = call_managers(pid, "GET", "/status", output)
+    return Frame(found, _lines_of_all(found))
+
+
+def _lines_of_all(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    blocks = [_status_lines(one) for one in found]
+    return [line for number, block in enumerate(blocks) for line in ([""] if number else []) + block]
 
 
 @click.command()
-@click.argument("thing", metavar="KIND/NAME")
+@object_argument
 @_namespace_option
 @_pid_option
 @_from_option
 @output_option
 def why(thing: str, namespace: str | None, pid: int | None, recording: str | None, output: str) -> None:
-    """Shows the last reconciles of an object, with their reasons and results.
+    """Shows the last reconciles of an object, with their times, reasons and results.
+
+    Neighbouring reconciles that only polled are one entry; --output json has each of them. Of several managers it asks
+    those that reconcile the kind.
 
     Example: levelset why website/blog -n default
     """
@@ -85,15 +108,18 @@ def why(thing: str, namespace: str | None, pid: int | None, recording: str | Non
     if recording is not None:
         _show_recorded(recording, thing, namespace, output)
         return
-    reconciles = [one for found in call_managers(pid, "GET", f"/why?{query}", output) for one in found["reconciles"]]
+    answers = call_managers(pid, "GET", f"/why?{query}", output, is_one_enough=True)
+    reconciles = [{**one, "pid": found["pid"]} for found in answers for one in found["reconciles"]]
+    reconciles.sort(key=lambda one: (one["object"], one["at"]))
     if output == "json":
         show_json(reconciles)
         return
     if not reconciles:
         where = f" -n {namespace}" if namespace else ""
         raise CommandFailed(f"{thing} has not been reconciled; trigger it: levelset trigger {thing}{where}")
-    for one in reconciles:
-        _show_reconcile(one)
+    is_shared = len({one["pid"] for one in reconciles}) > 1
+    for one in collapse_polls(reconciles):
+        _show_reconcile(one, process=f" in process {one['pid']}" if is_shared else "")
 
 
 def _show_recorded(recording: str, thing: str, namespace: str | None, output: str) -> None:
@@ -107,13 +133,14 @@ def _show_recorded(recording: str, thing: str, namespace: str | None, output: st
         raise CommandFailed(
             f"{thing} was not reconciled in {recording}; levelset status --from {recording} shows what was"
         )
-    for one in found:
+    for one in collapse_polls(dict(one) for one in found):
         click.echo(f"at {one['at']:.3f} s, reconcile {one['number']}:")
-        _show_reconcile(one)
+        since = f"{one['first']:.3f} s" if one["times"] > 1 else ""
+        _show_reconcile({**one, "at": one["time"], "first": since})
 
 
 @click.command()
-@click.argument("thing", metavar="KIND/NAME")
+@object_argument
 @_namespace_option
 @_pid_option
 @output_option
@@ -121,12 +148,12 @@ def trigger(thing: str, namespace: str | None, pid: int | None, output: str) -> 
     """Triggers a reconcile of an object in a running manager.
 
     Where replicas share the objects, only the one that owns it can. If its owner is not among the managers on this
-    machine, the command fails and names it.
+    machine, the command fails and names it. Of several managers those get the request that reconcile the kind.
 
     Example: levelset trigger website/blog -n default
     """
     query = _query(thing, namespace or "default")
-    found = call_managers(pid, "POST", f"/trigger?{query}", output)
+    found = call_managers(pid, "POST", f"/trigger?{query}", output, is_one_enough=True)
     triggered = [name for one in found for name in one["triggered"]]
     elsewhere = [one for response in found for one in response["elsewhere"] if one["controller"] not in triggered]
     where = f" -n {namespace}" if namespace else ""
@@ -147,13 +174,34 @@ def _elsewhere(owner: Mapping[str, str], command: str) -> str:
     )
 
 
-def call_managers(pid: int | None, method: str, path: str, output: str) -> Sequence[Any]:
-    """The responses of the selected managers; on a terminal it shows which one it waits for."""
+def call_managers(
+    pid: int | None, method: str, path: str, output: str, *, is_one_enough: bool = False
+) -> Sequence[Any]:
+    """The responses of the selected managers; on a terminal it shows which one it waits for.
+
+    With `is_one_enough`, managers that do not know the object are left out, unless none does; of those that do not
+    respond there is a line on stderr.
+    """
     responses: list[Any] = []
-    for one in _selected_managers(pid):
-        with progress(f"waiting for the manager of process {one.pid}", output=output):
-            responses.append(_call_manager(one, method, path))
+    failures: list[CommandFailed] = []
+    for record in _selected_managers(pid):
+        try:
+            with progress(f"waiting for the manager of process {record.pid}", output=output):
+                responses.append(_call_manager(record, method, path))
+        except CommandFailed as error:
+            if not is_one_enough:
+                raise
+            failures.append(error)
+    if not responses:
+        raise CommandFailed("\n".join(str(one) for one in failures))
+    for one in failures:
+        if not isinstance(one, _NotKnown):
+            click.echo(str(one), err=True)
     return responses
+
+
+class _NotKnown(CommandFailed):
+    """No controller of this manager reconciles the kind."""
 
 
 def _selected_managers(pid: int | None) -> Sequence[ProcessRecord]:
@@ -179,17 +227,9 @@ def _call_manager(record: ProcessRecord, method: str, path: str) -> Any:
     finally:
         connection.close()
     if response.status != 200:
-        hint = _other_managers(record) if response.status == 404 else ""
-        raise CommandFailed(f"{body.get('error', body)}{hint}")
+        message = str(body.get("error", body))
+        raise _NotKnown(message) if response.status == 404 else CommandFailed(message)
     return body
-
-
-def _other_managers(record: ProcessRecord) -> str:
-    """A hint for an object that this manager does not reconcile, if other managers are running."""
-    others = sum(one.pid != record.pid for one in find_records())
-    if not others:
-        return ""
-    return f"; {others} other {'manager is' if others == 1 else 'managers are'} running: select one with --pid"
 
 
 def _query(thing: str, namespace: str | None) -> str:
@@ -200,30 +240,26 @@ def _query(thing: str, namespace: str | None) -> str:
     return urlencode(wanted)
 
 
-def _show_status(found: Mapping[str, Any]) -> None:
+def _status_lines(found: Mapping[str, Any]) -> list[str]:
     members: Sequence[Mapping[str, Any]] = found.get("members") or ()
     role = ("member" if members else "leader") if found["is_leader"] else ("joining" if members else "standby")
-    click.echo(f"process {found['pid']}, {role}")
     columns = ("name", "kind", "is_ready", "running", "ready", "delayed", "reconciles", "failing")
     rows = [[one[column] for column in columns] for one in found["controllers"]]
-    show_table(("CONTROLLER", "KIND", "READY", "RUNNING", "QUEUED", "DELAYED", "RECONCILES", "FAILING"), rows)
+    head = ("CONTROLLER", "KIND", "READY", "RUNNING", "QUEUED", "DELAYED", "RECONCILES", "FAILING")
+    lines = [f"process {found['pid']}, {role}", *table_lines(head, rows)]
     watches = [
         (one["name"], one["is_ready"], one["objects"], one["events"], _age(one["lag"]), one["error"])
         for one in found["watches"]
     ]
     if watches:
-        click.echo()
-        show_table(("WATCH", "SYNCED", "OBJECTS", "EVENTS", "LAST EVENT", "ERROR"), watches)
+        lines += ["", *table_lines(("WATCH", "SYNCED", "OBJECTS", "EVENTS", "LAST EVENT", "ERROR"), watches)]
     if members:
-        click.echo()
         rows = [[one["name"], one["identity"], one["keys"], _member_state(one)] for one in members]
-        show_table(("MEMBER", "IDENTITY", "OBJECTS", "STATE"), rows)
-        click.echo()
         shared = [[name, one["owned"], one["gained"], one["lost"]] for name, one in found["shards"].items()]
-        show_table(("SHARED", "OWNED", "GAINED", "LOST"), shared)
+        lines += ["", *table_lines(("MEMBER", "IDENTITY", "OBJECTS", "STATE"), rows)]
+        lines += ["", *table_lines(("SHARED", "OWNED", "GAINED", "LOST"), shared)]
     errors = [error for one in found["controllers"] for error in one["errors"]]
-    for error in errors:
-        click.echo(f"{mark('fail')} {error['object']}: {error['error']} ({error['next']})")
+    return lines + [f"{mark('fail')} {one['at']} {one['object']}: {one['error']} ({one['next']})" for one in errors]
 
 
 def _member_state(member: Mapping[str, Any]) -> str:
@@ -232,10 +268,11 @@ def _member_state(member: Mapping[str, Any]) -> str:
     return "acknowledged" if member["is_acknowledged"] else "takes over"
 
 
-def _show_reconcile(reconcile: Mapping[str, Any]) -> None:
+def _show_reconcile(reconcile: Mapping[str, Any], *, process: str = "") -> None:
     word = mark("ok" if reconcile["result"] in _GOOD else "fail" if reconcile["error"] else "warn")
+    times = f"{reconcile['times']} polls since {reconcile['first']}, the last " if reconcile["times"] > 1 else ""
     click.echo(
-        f"{word} {reconcile['object']} by {reconcile['controller']}: "
+        f"{word} {reconcile['at']} {reconcile['object']} by {reconcile['controller']}{process}: {times}"
         f"{reconcile['result']} in {reconcile['seconds'] * 1000:.1f} ms"
     )
     for reason in reconcile["reasons"]:

@@ -779,11 +779,12 @@ class Client:
         previous: bool = False,
         timestamps: bool = False,
         limit_bytes: int | None = None,
+        source: str | None = None,
     ) -> LogLines:
         """The log of a container, line by line: `async for line in client.logs(pod.ref, follow=True, tail=10)`.
 
         `tail` limits it to the last lines, `since` to the last seconds; `previous` reads the container before its last
-        restart.
+        restart. `source` is which log to read of an object of another kind that has several, such as `stderr`.
         """
         options: list[tuple[str, object]] = [
             ("follow", "true" if follow else None),
@@ -793,6 +794,7 @@ class Client:
             ("previous", "true" if previous else None),
             ("timestamps", "true" if timestamps else None),
             ("limitBytes", limit_bytes),
+            ("source", source),
         ]
 
         async def open_() -> Response:

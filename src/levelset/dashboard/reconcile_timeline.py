@@ -10,16 +10,15 @@ from typing import Any, Final
 from levelset.dashboard.activity import Activity
 from levelset.dashboard.views import kind_text
 from levelset.runtime.controller.actions import Outcome
+from levelset.runtime.controller.reconcile_history import collapse_polls, is_poll
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.admin import wall_time
 
-__all__ = ["collapse_polls", "entry_of", "last_reconciles", "timeline_of"]
+__all__ = ["entry_of", "last_reconciles", "timeline_of"]
 
 MOST_ENTRIES: Final = 50
 MOST_SHOWN: Final = 100
 _MOST_SPANS: Final = 50
-_POLL_REASONS: Final = frozenset({"requeued", "bulk"})
-_QUIET: Final = frozenset({"done", "requeued"})
 
 
 def timeline_of(
@@ -76,8 +75,6 @@ def _with_spans(controller: str, outcome: Outcome[Any], activity: Activity | Non
 def entry_of(controller: str, outcome: Outcome[Any], activity: Activity | None) -> dict[str, Any]:
     """One reconcile."""
     writes = [] if activity is None else activity.writes_of(controller, outcome)
-    kinds = {one.kind for one in outcome.reasons}
-    is_poll = outcome.result in _QUIET and not writes and bool(kinds) and kinds <= _POLL_REASONS
     return {
         "controller": controller,
         "result": outcome.result,
@@ -88,20 +85,6 @@ def entry_of(controller: str, outcome: Outcome[Any], activity: Activity | None) 
         "seconds": outcome.seconds,
         "waited": outcome.waited,
         "at": wall_time(outcome.at),
-        "first": wall_time(outcome.at),
-        "times": 1,
-        "isPoll": is_poll,
+        "is_poll": not writes and is_poll((one.kind for one in outcome.reasons), outcome.result),
         "writes": writes,
     }
-
-
-def collapse_polls(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Joins neighbouring polls of one controller into one entry, with their number and the time of the first."""
-    found: list[dict[str, Any]] = []
-    for one in entries:
-        last = found[-1] if found else None
-        if last is not None and last["isPoll"] and one["isPoll"] and last["controller"] == one["controller"]:
-            found[-1] = {**one, "times": last["times"] + 1, "first": last["first"]}
-        else:
-            found.append(one)
-    return found

@@ -7,14 +7,14 @@ metrics, about a thousand at a time.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Generic, TypeVar, overload
 
 from levelset.objects.ref import Ref
 from levelset.runtime.controller.actions import Action, Outcome, Result
 from levelset.runtime.controller.request import Reason
 
-__all__ = ["CountReconciles", "ReconcileHistory", "Record"]
+__all__ = ["CountReconciles", "ReconcileHistory", "Record", "collapse_polls", "is_poll"]
 
 K = TypeVar("K")
 
@@ -24,6 +24,9 @@ CountReconciles = Callable[[Sequence[Record]], object]
 """Counts a batch of reconciles."""
 
 _MAX_BATCH: Final = 1024
+_POLL_REASONS: Final = frozenset({"requeued", "bulk"})
+_QUIET: Final = frozenset({"done", "requeued"})
+_SAME: Final = ("controller", "object", "pid")
 
 _log = logging.getLogger(__name__)
 
@@ -94,3 +97,31 @@ class ReconcileHistory(Sequence[Outcome[K]], Generic[K]):
 
     def _outcome(self, record: Record) -> Outcome[Any]:
         return Outcome(self._ref_of(record[0]), *record[1:])
+
+
+def is_poll(reasons: Iterable[str], result: str) -> bool:
+    """Whether a reconcile for reasons of these kinds only polled: it was requeued by itself, and did not fail.
+
+    One that has written something did more, which the caller has to know.
+    """
+    kinds = set(reasons)
+    return result in _QUIET and bool(kinds) and kinds <= _POLL_REASONS
+
+
+def collapse_polls(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Joins neighbouring polls (`is_poll`) of one object by one controller, oldest first, into the last of them.
+
+    That gets their number as `times`, and as `first` the `at` of the first.
+    """
+    found: list[dict[str, Any]] = []
+    for one in entries:
+        last = found[-1] if found else None
+        if last is not None and last["is_poll"] and one["is_poll"] and _is_same(last, one):
+            found[-1] = {**one, "times": last["times"] + 1, "first": last["first"]}
+        else:
+            found.append({**one, "times": 1, "first": one["at"]})
+    return found
+
+
+def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(one.get(name) == other.get(name) for name in _SAME)

@@ -31,6 +31,7 @@ from levelset.http import Limits, Request, Response, Server
 from levelset.objects.ref import Ref
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Outcome
+from levelset.runtime.controller.reconcile_history import is_poll
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.process_records import ProcessRecord, remove_record, write_record
 from levelset.runtime.recording import RecordingLimits
@@ -53,6 +54,7 @@ _JSON: Final = (("Content-Type", "application/json"), ("X-Content-Type-Options",
 # Every process of the machine can connect: what it sends is not kept in memory until the token is known.
 _LIMITS: Final = Limits(connections=100, body_bytes=0)
 _SHUTDOWN: Final = 1.0
+_MINUTE: Final = 60.0
 _SWITCHES: Final = frozenset({"POST", "DELETE"})
 
 Handler = Callable[[Request], Any]
@@ -160,7 +162,7 @@ class AdminServer:
             return _answer(400, {"error": str(error)})
 
     def _why(self, request: Request) -> Any:
-        return {"reconciles": reconciles_of(self._view.controllers(), *_object_of(request))}
+        return {"pid": os.getpid(), "reconciles": reconciles_of(self._view.controllers(), *_object_of(request))}
 
     def _trigger(self, request: Request) -> Any:
         return trigger_reconcile(self._view.controllers(), *_object_of(request), other_owner=self._view.other_owner)
@@ -180,7 +182,12 @@ def _answer(status: int, value: Any) -> Response:
 def report_controllers(controllers: Mapping[str, RunningController[Any]]) -> Sequence[dict[str, Any]]:
     """Each controller with its numbers and its last failures, newest first."""
     return [
-        {**msgspec.to_builtins(one.stats()), "kind": _kind_of(one), "errors": _errors(one.history)}
+        {
+            **msgspec.to_builtins(one.stats()),
+            "kind": _kind_of(one),
+            "errors": _errors(one.history),
+            "last_minute": _last_minute(one.history),
+        }
         for one in controllers.values()
     ]
 
@@ -264,6 +271,19 @@ def _errors(history: Sequence[Outcome[Any]]) -> Sequence[dict[str, Any]]:
     return [_reconcile_tree(one) for one in reversed(history) if one.is_error][:_MAX_ERRORS]
 
 
+def _last_minute(history: Sequence[Outcome[Any]]) -> dict[str, Any]:
+    """How many reconciles of the last minute the history has, how many failed, and how long they took."""
+    since = timing.now() - _MINUTE
+    seconds = sorted((one.seconds, one.is_error) for one in history if one.at >= since)
+    count = len(seconds)
+    return {
+        "reconciles": count,
+        "errors": sum(is_error for _, is_error in seconds),
+        "median": seconds[count // 2][0] if count else None,
+        "p95": seconds[min(count * 95 // 100, count - 1)][0] if count else None,
+    }
+
+
 def wall_time(at: float) -> str:
     """The time of day, in UTC, of a moment on the loop's clock; to the millisecond."""
     moment = datetime.now(UTC) - timedelta(seconds=timing.now() - at)
@@ -281,4 +301,5 @@ def _reconcile_tree(outcome: Outcome[Any]) -> dict[str, Any]:
         "seconds": outcome.seconds,
         "waited": outcome.waited,
         "at": wall_time(outcome.at),
+        "is_poll": is_poll((one.kind for one in outcome.reasons), outcome.result),
     }

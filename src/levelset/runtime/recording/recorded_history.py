@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 import msgspec
 
 from levelset.errors import NotFound
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.runtime.controller.actions import Action
+from levelset.runtime.controller.reconcile_history import is_poll
 from levelset.runtime.controller.request import Reason
 from levelset.runtime.recording.entries import (
     Answer,
@@ -29,6 +31,8 @@ from levelset.runtime.recording.entries import (
 )
 
 __all__ = ["RecordedReconcile", "reconciles_in", "recorded_reconciles", "runs_part_at", "status_of"]
+
+_READS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(slots=True)
@@ -81,8 +85,14 @@ def reconciles_in(
     if not known:
         there = ", ".join(sorted({one.kind for one in controllers})) or "nothing"
         raise NotFound(f"no controller of this recording reconciles {kind} (it has {there})")
+    start = _start(entries)
     return [
-        {"at": one.begin.at / 1e6, "number": one.number, **_tree(one, known[one.begin.controller])}
+        {
+            "at": one.begin.at / 1e6,
+            "time": _wall_time(start, one.begin.at),
+            "number": one.number,
+            **_tree(one, known[one.begin.controller]),
+        }
         for one in recorded_reconciles(entries)
         if one.begin.controller in known and _is_named(one.begin.key, name, namespace)
     ]
@@ -90,15 +100,14 @@ def reconciles_in(
 
 def status_of(entries: Sequence[Entry]) -> dict[str, Any]:
     """The state at the end of a recording, as `levelset status` shows that of a running manager."""
-    start, reconciles = entries[0], recorded_reconciles(entries)
-    assert isinstance(start, Start), "the first entry of a recording"
+    start, reconciles = _start(entries), recorded_reconciles(entries)
     leader = [one.is_leader for one in entries if isinstance(one, Leader)]
     return {
         "pid": f"recorded {start.wall}",
         "is_leader": bool(leader and leader[-1]) or start.is_partial,
         "seconds": entries[-1].at / 1e6,
         "end": entries[-1].reason if isinstance(entries[-1], Stop) else "cut off: the process was killed, or runs",
-        "controllers": [_controller_tree(one, reconciles) for one in _controllers(entries)],
+        "controllers": [_controller_tree(one, reconciles, start) for one in _controllers(entries)],
         "watches": list(_watches(entries)),
     }
 
@@ -120,6 +129,21 @@ def runs_part_at(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[str, Seq
                 parted.append((at, f"{' for '.join(key)}, reconcile {place + 1} of it", left, right))
                 break
     return min(parted)[1:] if parted else None
+
+
+def _start(entries: Sequence[Entry]) -> Start:
+    start = entries[0]
+    assert isinstance(start, Start), "the first entry of a recording"
+    return start
+
+
+def _wall_time(start: Start, at: int) -> str:
+    """The time of day of an entry, to the millisecond, in UTC."""
+    try:
+        moment = datetime.fromisoformat(start.wall) + timedelta(microseconds=at)
+    except (ValueError, OverflowError):
+        return start.wall  # written by a program that is not ours
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _by_object(entries: Sequence[Entry]) -> Mapping[tuple[str, str], Sequence[RecordedReconcile]]:
@@ -157,10 +181,15 @@ def _tree(one: RecordedReconcile, controller: ControllerEntry) -> dict[str, Any]
         "attempt": begin.attempt,
         "seconds": 0.0 if end is None else end.seconds,
         "waited": 0.0 if end is None else end.waited,
+        "is_poll": end is not None
+        and all(made.method in _READS for made, _ in one.requests)
+        and is_poll((each.kind for each in begin.reasons), end.result),
     }
 
 
-def _controller_tree(controller: ControllerEntry, reconciles: Sequence[RecordedReconcile]) -> dict[str, Any]:
+def _controller_tree(
+    controller: ControllerEntry, reconciles: Sequence[RecordedReconcile], start: Start
+) -> dict[str, Any]:
     own = [one for one in reconciles if one.begin.controller == controller.name]
     last = {one.begin.key: one for one in own}
     failed = [one for one in own if one.end is not None and one.end.result in {"failed", "timed_out", "gave_up"}]
@@ -173,7 +202,7 @@ def _controller_tree(controller: ControllerEntry, reconciles: Sequence[RecordedR
         "delayed": sum(one.end is not None and one.end.after is not None for one in last.values()),
         "reconciles": len(own),
         "failing": sum(one in failed for one in last.values()),
-        "errors": [_tree(one, controller) for one in reversed(failed[-5:])],
+        "errors": [{**_tree(one, controller), "at": _wall_time(start, one.begin.at)} for one in reversed(failed[-5:])],
     }
 
 
