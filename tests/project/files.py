@@ -13,6 +13,7 @@ __all__ = [
     "SOURCES",
     "TESTS",
     "exceptions",
+    "is_binary",
     "module_name",
     "packages",
     "relative",
@@ -54,6 +55,11 @@ def exceptions() -> dict[str, dict[str, str]]:
     """The listed exceptions from the rules of the code base, each with its reason."""
     listed: dict[str, Any] = tomllib.loads((ROOT / "tests/project/exceptions.toml").read_text(encoding="utf-8"))
     return listed
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether this is no text, by a zero byte in its beginning, as git decides: pictures hold any word by chance."""
+    return b"\0" in data[:8000]
 
 
 @cache

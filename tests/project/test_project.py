@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import levelset
-from tests.project.files import PACKAGE, ROOT, relative, tracked
+from tests.project.files import PACKAGE, ROOT, is_binary, relative, tracked
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -83,9 +83,16 @@ def test_every_make_target_has_a_description() -> None:
 def test_no_file_mentions(what: str) -> None:
     found: list[str] = []
     for path in tracked():
-        text = path.read_bytes().decode("utf-8", "replace")
+        data = path.read_bytes()
+        text = "" if is_binary(data) else data.decode("utf-8", "replace")
         found += [f"{relative(path)}: {match[0]}" for match in re.finditer(FORBIDDEN[what], text)]
     assert found == []
+
+
+def test_pictures_are_no_text_and_everything_that_is_written_is() -> None:
+    binary = {path.suffix for path in tracked() if is_binary(path.read_bytes())}
+    assert ".png" in binary
+    assert not binary & {".py", ".md", ".js", ".css", ".html", ".toml", ".yaml", ".yml", ".json", ".svg", ".txt", ".sh"}
 
 
 def scripts_venv(folder: Path, version: str | None) -> subprocess.CompletedProcess[str]:
