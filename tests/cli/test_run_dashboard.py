@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from levelset.cli.commands import levelset
 from tests.cli.test_dev import ENVIRONMENT, START, Process
+from tests.dashboard.fixtures import write_crafted
 
 
 @contextmanager
@@ -75,3 +76,21 @@ def test_a_cluster_that_cannot_be_reached_is_an_error(tmp_path: Path) -> None:
     result = invoke("dashboard", "--kubeconfig", str(tmp_path / "nothing"))
     assert result.exit_code != 0
     assert "nothing" in result.stderr
+
+
+def test_files_of_past_runs_need_no_cluster(tmp_path: Path) -> None:
+    write_crafted(tmp_path / "run.levelset", "x")
+    with command(["levelset", "dashboard", "run.levelset", "-o", "json"], tmp_path) as process:
+        facts = json.loads(process.until("dashboard")[-1])
+        assert facts.keys() == {"dashboard"}
+        url, _, place = facts["dashboard"].partition("#")
+        assert place == "/runs"
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        opener.open(url).close()
+        with opener.open(f"{url.partition('?')[0]}api/run?number=0") as response:
+            assert json.load(response)["count"] == 5
+
+
+def test_a_file_that_is_not_there_is_a_usage_error() -> None:
+    result = invoke("dashboard", "nothing.levelset")
+    assert (result.exit_code, result.stderr[:34]) == (2, "there is no file nothing.levelset;")

@@ -31,7 +31,7 @@ def status(*controllers: dict[str, Any], pid: int = 7) -> dict[str, Any]:
     return {"pid": pid, "controllers": list(controllers)}
 
 
-def test_rates_are_those_since_the_last_look_and_the_busiest_comes_first() -> None:
+def test_rates_are_those_since_the_last_reading_and_the_busiest_comes_first() -> None:
     view = TopView()
     view.add([status(controller("slow", 10), controller("quick", 10))], 100.0)
     view.add([status(controller("slow", 11), controller("quick", 30))], 102.0)

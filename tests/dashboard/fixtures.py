@@ -3,16 +3,21 @@
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from levelset.apiserver import ApiServer
 from levelset.client import Client
 from levelset.dashboard import Dashboard, DashboardSource
 from levelset.http import Headers, Request, Response, read_all
 from levelset.objects import Unstructured
+from levelset.runtime.recording import entries
+from levelset.runtime.recording.recording_file import BlockWriter
 from tests.client.fixtures import website_crd
 
-__all__ = ["TOKEN", "get", "open_client", "open_dashboard", "send", "tree"]
+__all__ = ["TOKEN", "get", "open_client", "open_dashboard", "send", "tree", "write_crafted"]
 
 TOKEN = "let-me-in"
 
@@ -59,3 +64,34 @@ async def get(page: Dashboard, path: str) -> Any:
 def tree(api_version: str, kind: str, name: str, **more: Any) -> Unstructured:
     meta: dict[str, Any] = {"name": name, "namespace": "default", **more.pop("metadata", {})}
     return Unstructured({"apiVersion": api_version, "kind": kind, "metadata": meta, **more})
+
+
+def write_crafted(path: Path, text: str, *, blocks: int = 1) -> Path:
+    """A recording in which every text is this one: two steps of informers, two reconciles, the second failed, the end.
+
+    With more `blocks`, more such reconciles follow in blocks of their own.
+    """
+    raw = json.dumps({"metadata": {"name": text, "namespace": text}}).encode()
+    first: list[entries.Entry] = [
+        entries.Start(0, 1, text, text, text, text, None),
+        entries.ControllerEntry(1, text, text, text, text, [None], 1),
+        entries.ScopeEntry(2, 1, text, text, text, None, text, text, is_metadata=False, is_changed=False),
+        entries.Batch(3, 1, text, [entries.BatchEvent(3, raw)]),
+        entries.WatchFailed(4, 1, text, is_persistent=True),
+    ]
+    writer = BlockWriter(path)
+    for number in range(blocks):
+        made = [one for task, result in ((1, "done"), (2, "failed")) for one in _reconcile(text, task, result)]
+        last = [entries.Stop(99, text)] if number == blocks - 1 else []
+        writer.append(msgspec.msgpack.encode([*([] if number else first), *made, *last]), compress=True)
+    writer.close()
+    return path
+
+
+def _reconcile(text: str, task: int, result: str) -> list[entries.Entry]:
+    return [
+        entries.Begin(5, task, text, text, [entries.ReasonEntry(text)], 0, 0),
+        entries.Request(6, task, task, text, text, text, text, b""),
+        entries.Answer(7, task, 200, {}, b""),
+        entries.End(8, task, result, None, text if result == "failed" else None, 0.1, 0.0),
+    ]

@@ -52,6 +52,16 @@ def test_links_stay_on_the_page(name: str) -> None:
     assert all(re.match(r"to[A-Z]\w+\(|`#/", one) for one in built), built
 
 
+def test_only_the_link_to_a_report_leaves_the_page_for_a_number() -> None:
+    made = dict(re.findall(r'export const (to[A-Z]\w+) = \([^)]*\) => ["`]([^"`]*)', MODULES["links.js"]))
+    assert {name for name, start in made.items() if not start.startswith("#/")} == {"toReport"}
+    assert made["toReport"] == "/report?number=${Number(number)}"
+    assert all(
+        'target="_blank" rel="noopener noreferrer"' in one
+        for one in re.findall(r"<a href=\$\{toReport[^>]*>", MODULES["runs.js"])
+    )
+
+
 def test_the_page_respects_colour_scheme_and_reduced_motion() -> None:
     assert "prefers-color-scheme: dark" in OWN["style.css"]
     assert "prefers-reduced-motion" in OWN["style.css"]

@@ -12,6 +12,7 @@ import pytest
 from levelset import Context, Controller, ObjectMeta, requeue
 from levelset.client import Client, MergePatch
 from levelset.dashboard import DashboardSource, dashboard, open_dashboard
+from levelset.dashboard.recorded_runs import RecordedRuns
 from levelset.http import Server
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.objects.ref import GroupVersionKind, Ref
@@ -19,7 +20,7 @@ from levelset.runtime.manager import Manager
 from levelset.runtime.manager.process_records import FOLDER_VARIABLE
 from levelset.runtime.manager.system import open_parts
 from tests.dashboard.browser import Browser, Tab, open_browser, require_browser
-from tests.dashboard.fixtures import open_client, tree
+from tests.dashboard.fixtures import open_client, tree, write_crafted
 
 pytestmark = pytest.mark.browser
 
@@ -118,7 +119,7 @@ async def test_an_object_has_its_graph_its_writes_its_versions_and_its_text(tmp_
         tab = await browser.open(f"{url}#/object/{MAPS}/default/parent")
         assert "wrote ConfigMap default/child: 1 field" in await tab.text("1 field")
         await tab.click_text("button", "Compare")
-        await tab.wait("document.querySelector('.diff .remove')?.textContent.includes(\"n: '1'\")")
+        await tab.wait("document.querySelector('.diff .remove')?.textContent.includes(\"'n': '1'\")")
         assert not await tab.run("document.querySelector('details.source').open")
         assert "managedFields" not in str(await tab.run("document.querySelector('details.source pre').textContent"))
         await tab.click("details.source input")
@@ -273,3 +274,41 @@ async def test_no_page_is_wider_than_its_window(tmp_path: Path, width: int) -> N
             await tab.go(place)
             await tab.wait("document.querySelector('h1') && !document.body.innerText.includes('Loading')")
             assert not await is_wider_than_the_window(tab), place
+
+
+async def press(tab: Tab, name: str) -> None:
+    """Clicks on the button with this name."""
+    buttons = "[...document.querySelectorAll('button')]"
+    await tab.run(f"{buttons}.find((one) => one.textContent === '{name}').click()")
+
+
+async def test_a_recording_is_stepped_through_and_nothing_in_it_or_in_a_report_is_run(tmp_path: Path) -> None:
+    require_browser()
+    evil = "<img src=x onerror=\"document.title='hacked'\">"
+    recording = await asyncio.to_thread(write_crafted, tmp_path / "evil.levelset", evil)
+    report = tmp_path / "report.html"
+    await asyncio.to_thread(report.write_text, f"<!doctype html><p>the report</p>{evil}")
+    runs = await asyncio.to_thread(RecordedRuns, [recording, report])
+    async with open_dashboard(runs=runs) as (_, url), open_browser(tmp_path / "browser") as browser:
+        tab = await browser.open(f"{url}#/runs")
+        await tab.text("recording")
+        await tab.run("location.hash = '#/runs/0?step=0'")
+        await tab.text("step 1 of 5")
+        await tab.run(
+            "[...document.querySelectorAll('button')].find((one) => one.textContent === 'Next failure').click()"
+        )
+        await tab.text("step 2 of 5")
+        for number in (3, 4, 5):
+            await tab.run(
+                "[...document.querySelectorAll('button')].find((one) => one.textContent === 'Forward').click()"
+            )
+            assert evil in await tab.text(f"step {number} of 5")
+        await press(tab, "Back")
+        await tab.text("step 4 of 5")
+        await tab.wait("document.querySelector('[aria-current=step]') !== null")
+        assert not await tab.run("document.title.includes('hacked') || document.querySelector('main img') !== null")
+        assert not await is_wider_than_the_window(tab)
+        assert browser.complaints == []
+        await tab.run("location.href = '/report?number=1'")
+        await tab.text("the report")
+        assert "hacked" not in await tab.run("document.title")

@@ -21,7 +21,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Runs controllers until SIGINT or SIGTERM.",
     ),
     "dev": ("levelset.cli.dev:dev", "Runs controllers on a local API server and reloads them when a file is saved."),
-    "dashboard": ("levelset.cli.dashboard:dashboard", "Serves the dashboard of any cluster."),
+    "dashboard": (
+        "levelset.cli.dashboard:dashboard",
+        "Serves the dashboard of any cluster, or shows recordings and reports.",
+    ),
     "generate": (
         "levelset.cli.generate:generate",
         "Generates CRDs, RBAC, manifests, Helm charts and Python models.",

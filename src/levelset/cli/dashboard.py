@@ -1,8 +1,10 @@
-"""`levelset dashboard`: the dashboard of any cluster, without controllers of its own."""
+"""`levelset dashboard`: the dashboard of any cluster, without controllers of its own, and of files of past runs."""
 
 import asyncio
 import signal
-from typing import Final
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
 
 import click
 
@@ -17,37 +19,53 @@ _POD: Final = GroupVersionKind("", "v1", "Pod")
 
 
 @click.command()
+@click.argument("files", metavar="[FILE]...", nargs=-1)
 @click.option("--kubeconfig", metavar="PATH", help="The kubeconfig file of the cluster.")
 @click.option("--context", metavar="NAME", help="The kubeconfig context.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The port; any free one if 0.")
 @actions_option
 @output_option
-def dashboard(kubeconfig: str | None, context: str | None, port: int, *, dashboard_actions: bool, output: str) -> None:
-    """Serves the dashboard of any cluster.
+def dashboard(*, files: tuple[str, ...], dashboard_actions: bool, **options: Any) -> None:
+    """Serves the dashboard of any cluster, or shows recordings and reports.
 
     It runs on this machine until SIGINT or SIGTERM, and prints its URL; with --output json as a line of JSON.
 
     It shows objects, their problems, events and logs with the rights of the kubeconfig. Reconciles and metrics are
     those of a process: `levelset run --dashboard` shows them for its controllers.
 
+    FILE is a recording, which it shows step by step, forwards and backwards, or the HTML report of an exploration. With
+    files it needs no cluster, and shows one only if --kubeconfig or --context names it.
+
     Example: levelset dashboard --kubeconfig staging.kubeconfig
+
+    Example: levelset dashboard run.levelset report.html
     """
     with reporting_errors():
-        asyncio.run(_serve(kubeconfig, context, port, actions=dashboard_actions, output=output))
+        asyncio.run(_serve(files, actions=dashboard_actions, **options))
 
 
-async def _serve(kubeconfig: str | None, context: str | None, port: int, *, actions: bool, output: str) -> None:
-    from levelset.dashboard import DashboardSource, open_dashboard  # noqa: PLC0415  # imported late: the help needs none
+async def _serve(
+    files: Sequence[str], *, kubeconfig: str | None, context: str | None, port: int, actions: bool, output: str
+) -> None:
+    from levelset.dashboard import DashboardSource, RecordedRuns, open_dashboard  # noqa: PLC0415  # imported late: the help needs none
 
-    config = await asyncio.to_thread(load_config, kubeconfig, context)
+    runs = await asyncio.to_thread(RecordedRuns, files)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with await Client.connect(config) as client, open_dashboard(port, actions=actions) as (page, url):
-        await client.resource(_POD)  # raises what is wrong with the server or the credentials
-        page.show(DashboardSource.of_client(client))
+    async with AsyncExitStack() as stack:
+        facts: dict[str, str] = {}
+        page, url = await stack.enter_async_context(open_dashboard(port, actions=actions, runs=runs))
+        if kubeconfig or context or not files:
+            config = await asyncio.to_thread(load_config, kubeconfig, context)
+            client = await stack.enter_async_context(await Client.connect(config))
+            stack.push_async_callback(page.close)  # before the client
+            await client.resource(_POD)  # raises what is wrong with the server or the credentials
+            page.show(DashboardSource.of_client(client))
+            facts["cluster"] = config.server
+        facts["dashboard"] = f"{url}#/runs" if files else url
         if output == "json":
-            show_line({"cluster": config.server, "dashboard": url})
+            show_line(facts)
         else:
-            click.echo(f"cluster     {config.server}\ndashboard   {url}")
+            click.echo("\n".join(f"{name:<11} {value}" for name, value in facts.items()))
         await stopped.wait()

@@ -30,7 +30,7 @@ class Frame:
 def every_option(function: F) -> F:
     """Adds `--every SECONDS`."""
     kind = click.FloatRange(0.1, 3600)
-    text = "The seconds between two looks."
+    text = "The seconds between two readings."
     return click.option("--every", type=kind, default=2.0, show_default=True, metavar="SECONDS", help=text)(function)
 
 
@@ -39,36 +39,36 @@ def is_live(output: str) -> bool:
     return output == "text" and sys.stdout.isatty()
 
 
-def show_live(look: Callable[[], Frame], *, every: float, output: str) -> None:
-    """Draws what `look` returns every so many seconds until Ctrl-C; its CommandFailed is shown, and it goes on.
+def show_live(read: Callable[[], Frame], *, every: float, output: str) -> None:
+    """Draws what `read` returns every so many seconds until Ctrl-C; its CommandFailed is shown, and it goes on.
 
-    So it survives a restart of what it looks at.
+    So it survives a restart of what it shows.
     """
     try:
         if is_live(output):
-            _draw(look, every)
+            _draw(read, every)
         else:
-            _print(look, every, output)
+            _print(read, every, output)
     except KeyboardInterrupt:
         return
 
 
-def _draw(look: Callable[[], Frame], every: float) -> None:
+def _draw(read: Callable[[], Frame], every: float) -> None:
     from rich.live import Live  # noqa: PLC0415  # imported late: only a live view needs it
     from rich.text import Text  # noqa: PLC0415
 
     with Live(screen=True, auto_refresh=False) as live:
         while True:
-            frame = _look(look)
+            frame = _read(read)
             head = heading(f"{_clock()}, every {every:g} s; Ctrl-C ends it")
             live.update(Text.from_ansi("\n".join([head, "", *frame.lines]), no_wrap=True, overflow="ellipsis"))
             live.refresh()
             time.sleep(every)
 
 
-def _print(look: Callable[[], Frame], every: float, output: str) -> None:
+def _print(read: Callable[[], Frame], every: float, output: str) -> None:
     while True:
-        frame = _look(look)
+        frame = _read(read)
         if output == "json":
             show_line(frame.value)
         else:
@@ -76,9 +76,9 @@ def _print(look: Callable[[], Frame], every: float, output: str) -> None:
         time.sleep(every)
 
 
-def _look(look: Callable[[], Frame]) -> Frame:
+def _read(read: Callable[[], Frame]) -> Frame:
     try:
-        return look()
+        return read()
     except CommandFailed as error:
         return Frame({"error": str(error)}, [str(error)])
 

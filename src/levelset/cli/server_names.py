@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from levelset.errors import LevelsetError
+from levelset.objects.ref import GroupVersionKind
+
 if TYPE_CHECKING:
     from levelset.client import Client
     from levelset.client.discovery import ApiResource
@@ -55,7 +58,7 @@ async def find_kind(client: "Client", word: str) -> "ApiResource":
 
 def complete_namespaces(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The namespaces that begin so."""
-    return _items(_ask(ctx, _namespaces), incomplete)
+    return _items(_query(ctx, _namespaces), incomplete)
 
 
 def complete_objects(
@@ -69,7 +72,7 @@ def complete_objects(
     async def find(client: "Client") -> Sequence[str]:
         return await _objects(client, incomplete, ctx.params.get("namespace"), subresource)
 
-    return _items(_ask(ctx, find), incomplete)
+    return _items(_query(ctx, find), incomplete)
 
 
 object_argument: Final = click.argument("thing", metavar="KIND/NAME", shell_complete=complete_objects)
@@ -82,7 +85,6 @@ def _items(found: Sequence[str], incomplete: str) -> list[CompletionItem]:
 
 async def _namespaces(client: "Client") -> Sequence[str]:
     from levelset.client import OnlyMetadata  # noqa: PLC0415  # imported late: the help needs none
-    from levelset.objects.ref import GroupVersionKind  # noqa: PLC0415
 
     page = await client.list(OnlyMetadata(GroupVersionKind("", "v1", "Namespace")), limit=_MOST_NAMES)
     return [one.metadata.name for one in page]
@@ -121,13 +123,12 @@ def _word(served: "ApiResource") -> str:
     return served.singular or served.gvk.kind.lower()
 
 
-def _ask(ctx: click.Context, question: "Callable[[Client], Awaitable[Sequence[str]]]") -> Sequence[str]:
+def _query(ctx: click.Context, question: "Callable[[Client], Awaitable[Sequence[str]]]") -> Sequence[str]:
     from levelset.client import Client  # noqa: PLC0415  # as above
-    from levelset.errors import LevelsetError  # noqa: PLC0415
 
     path = server_kubeconfig(ctx.params.get("kubeconfig"))
 
-    async def ask() -> Sequence[str]:
+    async def query() -> Sequence[str]:
         async with (
             asyncio.timeout(_PATIENCE),
             await Client.connect(path, context=ctx.params.get("context")) as client,
@@ -135,6 +136,6 @@ def _ask(ctx: click.Context, question: "Callable[[Client], Awaitable[Sequence[st
             return await question(client)
 
     try:
-        return asyncio.run(ask())
+        return asyncio.run(query())
     except (LevelsetError, OSError):
         return ()

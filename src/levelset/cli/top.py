@@ -39,23 +39,23 @@ _MOST_ERRORS: Final = 10
 def top(pid: int | None, every: float, output: str) -> None:
     """Shows the queues, rates and errors of the controllers on this machine, live until Ctrl-C.
 
-    RATE/S are the reconciles since the last look, ERRORS/MIN those of the last minute that failed, MEDIAN and P95 how
+    RATE/S are the reconciles since the last reading, ERRORS/MIN those of the last minute that failed, MEDIAN and P95 how
     long those of the last minute took. The busiest controllers come first, then the last errors. Without a terminal, or
-    with --output json, it looks twice and prints once.
+    with --output json, it reads them twice and prints once.
 
     Example: levelset top
     """
     view = TopView()
 
-    def look() -> Frame:
+    def read() -> Frame:
         return view.add(call_managers(pid, "GET", "/status", output), time.monotonic())
 
     if is_live(output):
-        show_live(look, every=every, output=output)
+        show_live(read, every=every, output=output)
         return
-    look()
+    read()
     time.sleep(every)
-    frame = look()
+    frame = read()
     if output == "json":
         show_json(frame.value)
         return
@@ -79,7 +79,7 @@ class TopView:
         self._seen: dict[tuple[int, str], _Seen] = {}
 
     def add(self, found: Sequence[Mapping[str, Any]], now: float) -> Frame:
-        """What to show after a look at all managers at this time."""
+        """What to show after all managers were read at this time."""
         before, self._seen = self._seen, {}
         rows = [
             self._row(before.get((status["pid"], one["name"])), status["pid"], one, now)

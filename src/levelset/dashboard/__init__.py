@@ -8,5 +8,15 @@ from levelset.dashboard.access import AccessPolicy
 from levelset.dashboard.app import Dashboard, dashboard, open_dashboard
 from levelset.dashboard.event_feed import EventFeed
 from levelset.dashboard.queries import DashboardSource, Queries
+from levelset.dashboard.recorded_runs import RecordedRuns
 
-__all__ = ["AccessPolicy", "Dashboard", "DashboardSource", "EventFeed", "Queries", "dashboard", "open_dashboard"]
+__all__ = [
+    "AccessPolicy",
+    "Dashboard",
+    "DashboardSource",
+    "EventFeed",
+    "Queries",
+    "RecordedRuns",
+    "dashboard",
+    "open_dashboard",
+]

@@ -17,6 +17,8 @@
 | `/api/metrics` | the metrics of the last hour |
 | `/api/logs` | the objects whose log can be read |
 | `/log?kind=&name=[&namespace=][&container=][&tail=][&follow=][&download=]` | a log, as text |
+| `/api/runs`, `/api/run?number=[&offset=]`, `/api/step?number=&step=` | files of past runs, steps of one, one step |
+| `/report?number=` | the report of an exploration, as a document without rights |
 | `POST /api/actions/...` | changes something, if actions are switched on |
 | `/feed?kind=...[&status=1]` | changes of these kinds, as server-sent events |
 
@@ -45,6 +47,7 @@ from levelset.dashboard.log_streams import MOST_LINES, LogQuery, LogStreams
 from levelset.dashboard.page_actions import Actions
 from levelset.dashboard.page_assets import content_policy, read_assets
 from levelset.dashboard.queries import DashboardSource, Queries
+from levelset.dashboard.recorded_runs import REPORT_POLICY, RecordedRuns
 from levelset.dashboard.resource_table import PAGE_ROWS, TableQuery
 from levelset.dashboard.views import read_kind
 from levelset.errors import ApiError, BadRequest, LevelsetError, Malformed, NotReady, UnknownKind
@@ -68,7 +71,12 @@ class Dashboard:
     """
 
     def __init__(
-        self, source: DashboardSource | None = None, *, token: str | None = None, actions: bool = False
+        self,
+        source: DashboardSource | None = None,
+        *,
+        token: str | None = None,
+        actions: bool = False,
+        runs: RecordedRuns | None = None,
     ) -> None:
         self.access = AccessPolicy(token, actions=actions)
         self.actions = Actions(self._client, lambda: self._shown().controllers())
@@ -76,6 +84,7 @@ class Dashboard:
         self._queries_of_source: Queries | None = None
         self.activity: Activity | None = None
         self.logs = LogStreams()
+        self.runs = runs or RecordedRuns()
         self.feed = EventFeed(self._client, lambda: self._queries().pulse())
         if source is not None:
             self.show(source)
@@ -128,6 +137,11 @@ class Dashboard:
                 return Response(200, _JSON, json.dumps(await self.actions.run(name, request.body)).encode())
             case ("log",):
                 return await self._log(request)
+            case ("report",):
+                headers = (("Content-Type", "text/html; charset=utf-8"), ("Content-Security-Policy", REPORT_POLICY))
+                return Response(200, (*headers, *SAFE), await self.runs.report(_number(request, "number", 0, _FILES)))
+            case ("api", "runs" | "run" | "step" as name):
+                return Response(200, _JSON, json.dumps(await self._run(name, request)).encode())
             case ("api", name) if name in _QUERY_HANDLERS:
                 found = await _QUERY_HANDLERS[name](self._queries(), request)
                 if name == "status":
@@ -169,6 +183,15 @@ class Dashboard:
         file = re.sub(r"[^A-Za-z0-9._-]", "_", f"{name}.log")
         more = (("Content-Disposition", f'attachment; filename="{file}"'),) if is_download else ()
         return Response(200, (*_TEXT, *more), body)
+
+    async def _run(self, name: str, request: Request) -> Any:
+        """The files of past runs, the steps of one, or one step; there need be no server for it."""
+        if name == "runs":
+            return {"files": self.runs.files(), "isAlone": self._source is None and len(self.runs) > 0}
+        number = _number(request, "number", 0, _FILES)
+        if name == "run":
+            return await self.runs.steps(number, _number(request, "offset", 0, _STEPS))
+        return await self.runs.step(number, _number(request, "step", 0, _STEPS))
 
     def _queries(self) -> Queries:
         self._shown()
@@ -304,6 +327,8 @@ _LIMITS: Final = Limits(connections=100, body_bytes=0)
 _ACTION_LIMITS: Final = Limits(connections=100, body_bytes=1024 * 1024)
 _SHUTDOWN: Final = 1.0
 _LONGEST_TEXT: Final = 200
+_FILES: Final = range(1000)
+_STEPS: Final = range(100_000_000)
 PAST_LINES: Final = 1000
 """The lines of the past that come with a log unless more are wanted."""
 
@@ -317,9 +342,11 @@ def dashboard(port: int = 0, *, actions: bool = False) -> System:
 
 
 @asynccontextmanager
-async def open_dashboard(port: int = 0, *, actions: bool = False) -> AsyncGenerator[tuple[Dashboard, str], None]:
-    """Serves a dashboard for the length of a block: the dashboard, which shows nothing yet, and its URL."""
-    page = Dashboard(token=await asyncio.to_thread(token_of_port, port), actions=actions)
+async def open_dashboard(
+    port: int = 0, *, actions: bool = False, runs: RecordedRuns | None = None
+) -> AsyncGenerator[tuple[Dashboard, str], None]:
+    """Serves a dashboard for the length of a block: the dashboard, which shows only `runs` yet, and its URL."""
+    page = Dashboard(token=await asyncio.to_thread(token_of_port, port), actions=actions, runs=runs)
     async with Server(page.handle, port=port, limits=_ACTION_LIMITS if actions else _LIMITS) as server:
         try:
             yield page, page.address(server.url)

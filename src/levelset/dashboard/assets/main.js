@@ -12,6 +12,7 @@ import { LogsPage } from "./logs.js";
 import { MetricsPage } from "./metrics.js";
 import { ReconcilesPage } from "./reconciles.js";
 import { EndpointsPage } from "./endpoints.js";
+import { RunsPage } from "./runs.js";
 
 // A cookie has replaced the token: remove it from the address bar, so that it is not copied.
 history.replaceState(null, "", location.pathname + location.hash);
@@ -19,9 +20,23 @@ history.replaceState(null, "", location.pathname + location.hash);
 const PAGES = {
   "": Overview, events: EventsPage, kind: KindPage, object: ObjectPage, search: SearchPage, logs: LogsPage,
   metrics: MetricsPage, reconciles: ReconcilesPage, endpoints: EndpointsPage,
+  runs: RunsPage,
 };
 
+// Without a server there are only files of past runs.
 function App() {
+  const runs = useQuery("/api/runs", { every: 60000 });
+  if (!runs.data && !runs.error) return "";
+  if (runs.data && runs.data.isAlone) return html`<${Alone} />`;
+  return html`<${Whole} hasRuns=${Boolean(runs.data && runs.data.files.length)} />`;
+}
+
+function Alone() {
+  const route = useRoute();
+  return html`<main id="main" tabindex="-1"><${RunsPage} key=${route.kind} route=${route} /></main>`;
+}
+
+function Whole({ hasRuns }) {
   const route = useRoute();
   const kinds = useQuery("/api/kinds", { every: 2000 });
   const status = useQuery("/api/status", { every: 5000 });
@@ -30,7 +45,7 @@ function App() {
   const Page = Object.hasOwn(PAGES, route.what) ? PAGES[route.what] : Overview;
   const key = [route.what, route.kind, route.namespace, route.name].join("/");
   return html`<a class="skip" href="#main" onClick=${focusMain}>Skip to content</a>
-    <${Navigation} route=${route} kinds=${kinds.data ? kinds.data.kinds : []} openHelp=${() => help.current.showModal()} />
+    <${Navigation} route=${route} hasRuns=${hasRuns} kinds=${kinds.data ? kinds.data.kinds : []} openHelp=${() => help.current.showModal()} />
     <main id="main" tabindex="-1"><${Page} key=${key} route=${route} kinds=${kinds.data ? kinds.data.kinds : []}
       hasActions=${Boolean(status.data && status.data.hasActions)} /></main>
     <${Help} dialog=${help} />`;

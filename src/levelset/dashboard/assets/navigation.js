@@ -7,13 +7,13 @@ import { useConnection } from "./live.js";
 const PAGES = [["", "Overview"], ["events", "Events"], ["metrics", "Metrics"], ["reconciles", "Reconciles"],
   ["endpoints", "Endpoints"], ["logs", "Logs"]];
 
-export function Navigation({ route, kinds, openHelp }) {
+export function Navigation({ route, kinds, hasRuns, openHelp }) {
   const connection = useConnection();
   return html`<nav aria-label="Pages and kinds">
     <header><a class="brand" href="#/">levelset</a>
       <span id="live" role="status" data-tone=${connection.tone}>${connection.text}</span></header>
     <${SearchField} route=${route} />
-    <ul>${PAGES.map(([what, name]) => html`<li key=${what}><a class="nav-link" href=${`#/${what}`}
+    <ul>${[...PAGES, ...(hasRuns ? [["runs", "Runs"]] : [])].map(([what, name]) => html`<li key=${what}><a class="nav-link" href=${`#/${what}`}
       aria-current=${route.what === what ? "page" : null}>${name}</a></li>`)}</ul>
     <${Kinds} route=${route} kinds=${kinds} />
     <footer><button type="button" onClick=${openHelp}>Keys</button></footer>

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from levelset.runtime.recording.outside_calls import recorded
     from levelset.runtime.recording.recorded_history import reconciles_in, runs_part_at, status_of
     from levelset.runtime.recording.recorder import Recorder
-    from levelset.runtime.recording.recording_file import read_recording
+    from levelset.runtime.recording.recording_file import read_beginning, read_recording
     from levelset.runtime.recording.recording_options import (
         Recording,
         RecordingLimits,
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
         recording_of,
         switched_on_later,
     )
+    from levelset.runtime.recording.run_timeline import RunTimeline
 
 __all__ = [
     "Recorder",
     "Recording",
     "RecordingLimits",
+    "RunTimeline",
     "parse_size",
     "parse_time",
+    "read_beginning",
     "read_recording",
     "reconciles_in",
     "recorded",
@@ -44,9 +47,10 @@ __getattr__, __dir__ = late_exports(
         "levelset.runtime.recording.outside_calls": "recorded",
         "levelset.runtime.recording.recorded_history": "reconciles_in runs_part_at status_of",
         "levelset.runtime.recording.recorder": "Recorder",
-        "levelset.runtime.recording.recording_file": "read_recording",
+        "levelset.runtime.recording.recording_file": "read_beginning read_recording",
         "levelset.runtime.recording.recording_options": (
             "Recording RecordingLimits parse_size parse_time recording_of switched_on_later"
         ),
+        "levelset.runtime.recording.run_timeline": "RunTimeline",
     },
 )

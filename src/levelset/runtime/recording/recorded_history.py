@@ -30,9 +30,23 @@ from levelset.runtime.recording.entries import (
     entry_text,
 )
 
-__all__ = ["RecordedReconcile", "reconciles_in", "recorded_reconciles", "runs_part_at", "status_of"]
+__all__ = [
+    "FAILED",
+    "RecordedReconcile",
+    "controllers_of",
+    "read_named",
+    "reconcile_tree",
+    "reconciles_in",
+    "recorded_reconciles",
+    "runs_part_at",
+    "start_of",
+    "status_of",
+    "wall_time_of",
+]
 
 _READS: Final = frozenset({"GET", "HEAD"})
+FAILED: Final = frozenset({"failed", "timed_out", "gave_up"})
+"""The results of reconciles that count as failures."""
 
 
 @dataclass(slots=True)
@@ -80,18 +94,18 @@ def reconciles_in(
     entries: Sequence[Entry], kind: str, name: str, namespace: str | None = None
 ) -> Sequence[dict[str, Any]]:
     """The reconciles of an object, as `levelset why` shows them; NotFound names the kinds of the recording."""
-    controllers = _controllers(entries)
+    controllers = controllers_of(entries)
     known = {one.name: one for one in controllers if kind.lower() in _names_of(one)}
     if not known:
         there = ", ".join(sorted({one.kind for one in controllers})) or "nothing"
         raise NotFound(f"no controller of this recording reconciles {kind} (it has {there})")
-    start = _start(entries)
+    start = start_of(entries)
     return [
         {
             "at": one.begin.at / 1e6,
-            "time": _wall_time(start, one.begin.at),
+            "time": wall_time_of(start, one.begin.at),
             "number": one.number,
-            **_tree(one, known[one.begin.controller]),
+            **reconcile_tree(one, known[one.begin.controller]),
         }
         for one in recorded_reconciles(entries)
         if one.begin.controller in known and _is_named(one.begin.key, name, namespace)
@@ -100,14 +114,14 @@ def reconciles_in(
 
 def status_of(entries: Sequence[Entry]) -> dict[str, Any]:
     """The state at the end of a recording, as `levelset status` shows that of a running manager."""
-    start, reconciles = _start(entries), recorded_reconciles(entries)
+    start, reconciles = start_of(entries), recorded_reconciles(entries)
     leader = [one.is_leader for one in entries if isinstance(one, Leader)]
     return {
         "pid": f"recorded {start.wall}",
         "is_leader": bool(leader and leader[-1]) or start.is_partial,
         "seconds": entries[-1].at / 1e6,
         "end": entries[-1].reason if isinstance(entries[-1], Stop) else "cut off: the process was killed, or runs",
-        "controllers": [_controller_tree(one, reconciles, start) for one in _controllers(entries)],
+        "controllers": [_controller_tree(one, reconciles, start) for one in controllers_of(entries)],
         "watches": list(_watches(entries)),
     }
 
@@ -131,13 +145,14 @@ def runs_part_at(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[str, Seq
     return min(parted)[1:] if parted else None
 
 
-def _start(entries: Sequence[Entry]) -> Start:
+def start_of(entries: Sequence[Entry]) -> Start:
+    """The first entry of a recording."""
     start = entries[0]
     assert isinstance(start, Start), "the first entry of a recording"
     return start
 
 
-def _wall_time(start: Start, at: int) -> str:
+def wall_time_of(start: Start, at: int) -> str:
     """The time of day of an entry, to the millisecond, in UTC."""
     try:
         moment = datetime.fromisoformat(start.wall) + timedelta(microseconds=at)
@@ -153,7 +168,8 @@ def _by_object(entries: Sequence[Entry]) -> Mapping[tuple[str, str], Sequence[Re
     return found
 
 
-def _controllers(entries: Sequence[Entry]) -> Sequence[ControllerEntry]:
+def controllers_of(entries: Sequence[Entry]) -> Sequence[ControllerEntry]:
+    """The controllers of a recording."""
     return list({one.name: one for one in entries if isinstance(one, ControllerEntry)}.values())
 
 
@@ -167,7 +183,8 @@ def _is_named(key: str, name: str, namespace: str | None) -> bool:
     return last == name and namespace in {None, place}
 
 
-def _tree(one: RecordedReconcile, controller: ControllerEntry) -> dict[str, Any]:
+def reconcile_tree(one: RecordedReconcile, controller: ControllerEntry) -> dict[str, Any]:
+    """A reconcile as the admin API shows one."""
     begin, end = one.begin, one.end
     action = Action(None if end is None else end.after)
     return {
@@ -192,7 +209,7 @@ def _controller_tree(
 ) -> dict[str, Any]:
     own = [one for one in reconciles if one.begin.controller == controller.name]
     last = {one.begin.key: one for one in own}
-    failed = [one for one in own if one.end is not None and one.end.result in {"failed", "timed_out", "gave_up"}]
+    failed = [one for one in own if one.end is not None and one.end.result in FAILED]
     return {
         "name": controller.name,
         "kind": controller.kind,
@@ -202,7 +219,10 @@ def _controller_tree(
         "delayed": sum(one.end is not None and one.end.after is not None for one in last.values()),
         "reconciles": len(own),
         "failing": sum(one in failed for one in last.values()),
-        "errors": [{**_tree(one, controller), "at": _wall_time(start, one.begin.at)} for one in reversed(failed[-5:])],
+        "errors": [
+            {**reconcile_tree(one, controller), "at": wall_time_of(start, one.begin.at)}
+            for one in reversed(failed[-5:])
+        ],
     }
 
 
@@ -241,7 +261,8 @@ class _Named(msgspec.Struct, frozen=True, gc=False):
     metadata: _Metadata = _Metadata()
 
 
-_read_named = msgspec.json.Decoder(_Named).decode
+read_named: Final = msgspec.json.Decoder(_Named).decode
+"""The name and namespace of an object as JSON."""
 
 
 def _count(objects: set[str], batch: Batch) -> None:
@@ -250,7 +271,7 @@ def _count(objects: set[str], batch: Batch) -> None:
         if code == 0:
             objects.clear()
         elif code != 2:
-            metadata = _read_named(raw).metadata
+            metadata = read_named(raw).metadata
             (objects.discard if code == 4 else objects.add)(f"{metadata.namespace}/{metadata.name}")
 
 

@@ -24,7 +24,16 @@ from levelset.objects.ref import Ref
 from levelset.runtime.recording import entries
 from levelset.runtime.recording.entries import FORMAT, Entry
 
-__all__ = ["MAGIC", "BlockWriter", "Cleaner", "RecordingWriter", "read_blocks", "read_recording", "rewrite"]
+__all__ = [
+    "MAGIC",
+    "BlockWriter",
+    "Cleaner",
+    "RecordingWriter",
+    "read_beginning",
+    "read_blocks",
+    "read_recording",
+    "rewrite",
+]
 
 MAGIC: Final = b"levelset-recording\n"
 _HEADER: Final = struct.Struct(">IIB")
@@ -241,13 +250,24 @@ def _unpacked(packed: bytes, encoding: int, path: str | Path) -> bytes:
 
 def read_recording(path: str | Path) -> list[Entry]:
     """The entries of a recording, up to its end or to where it is cut off or damaged; BadObject if it is none."""
+    return read_beginning(path)[0]
+
+
+def read_beginning(path: str | Path, *, most_bytes: int | None = None) -> tuple[list[Entry], bool]:
+    """The entries of the first blocks of a recording, of so many bytes when unpacked, and whether that is all."""
+    found: list[Entry] = []
+    read = 0
     try:
-        found: list[Entry] = [one for payload in read_blocks(path) for one in _decode(payload)]
+        for payload in read_blocks(path):
+            read += len(payload)
+            if most_bytes is not None and read > most_bytes:
+                break
+            found += _decode(payload)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BadObject(f"{path}: {_UNREADABLE}: {error}") from error
     if not found or not isinstance(found[0], entries.Start):
         raise BadObject(f"{path}: the recording is empty; the process ended before it wrote anything")
-    return found
+    return found, most_bytes is None or read <= most_bytes
 
 
 def rewrite(path: Path, change: Callable[[bytes], bytes | bytearray]) -> None:
