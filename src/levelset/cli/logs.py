@@ -17,7 +17,6 @@ from levelset.cli.server_names import (
     server_kubeconfig,
 )
 from levelset.client import Client
-from levelset.dashboard.views import container_names
 from levelset.objects.ref import Ref
 
 __all__ = ["logs"]
@@ -89,7 +88,8 @@ async def _object(client: Client, thing: str, namespace: str | None) -> Ref[Any]
 
 def _first_container(tree: Any) -> str | None:
     """The container to read if none is named, with a line that names the others; None for what has one log."""
-    names = container_names({**tree, "spec": {"containers": tree.get("spec", {}).get("containers")}})
+    containers = tree.get("spec", {}).get("containers") if tree.get("kind") == "Pod" else None
+    names: list[str] = [one["name"] for one in containers or ()]
     if len(names) < 2:
         return None
     click.echo(f"the log of container {names[0]}; the others: --container {', '.join(names[1:])}", err=True)

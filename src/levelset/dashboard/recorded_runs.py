@@ -1,7 +1,8 @@
 """Files of past runs that the dashboard was started with: recordings, step by step, and reports of explorations.
 
 Only files that were named at the start are opened, by their number. One recording is in memory at a time, and of a long
-one the beginning. A report is sent with a policy of its own: a browser runs nothing in it, and its origin is not that of the page.
+one the beginning. A report is sent with a policy of its own: a browser runs nothing in it, and its origin is not that
+of the page.
 """
 
 import asyncio
