@@ -39,9 +39,9 @@ _MOST_ERRORS: Final = 10
 def top(pid: int | None, every: float, output: str) -> None:
     """Shows the queues, rates and errors of the controllers on this machine, live until Ctrl-C.
 
-    RATE/S are the reconciles since the last reading, ERRORS/MIN those of the last minute that failed, MEDIAN and P95 how
-    long those of the last minute took. The busiest controllers come first, then the last errors. Without a terminal, or
-    with --output json, it reads them twice and prints once.
+    RATE/S are the reconciles since the last reading, ERRORS/MIN those of the last minute that failed, MEDIAN and P95
+    how long those of the last minute took. The busiest controllers come first, then the last errors. Without a
+    terminal, or with --output json, it reads them twice and prints once.
 
     Example: levelset top
     """
