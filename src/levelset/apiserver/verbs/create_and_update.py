@@ -94,10 +94,8 @@ async def create(  # noqa: C901, PLR0912 - a coroutine of its own for each step 
             strategy.validate_new(state, served, tree, decoded.causes)
         if decoded.has_version or served.rules.warnings is not None:
             strategy.accept_new(served, tree, decoded, options, is_applied=is_applied)
-        if options.authorizer is not None:
-            options.authorizer.check(tree, None)
-        if served.prefix in state.write_checks:
-            state.write_checks[served.prefix](served, tree, None, options)
+        if options.authorizer is not None or served.prefix in state.write_checks:
+            _check_new(state, served, tree, options)
         if options.dry_run or (state.quotas and namespace in state.quotas):
             return await _commit_charged(state, served, namespace, tree, guards, dry_run=options.dry_run)
         if guards is not None:
@@ -108,6 +106,14 @@ async def create(  # noqa: C901, PLR0912 - a coroutine of its own for each step 
         return await create(state, served, namespace, again, options, applied=applied, attempts=attempts - 1)
     finally:
         in_flight.end(tree)
+
+
+def _check_new(state: ServerState, served: ServedResource, tree: Tree, options: WriteOptions) -> None:
+    """What the kind demands of the user who creates an object, and of the object itself."""
+    if options.authorizer is not None:
+        options.authorizer.check(tree, None)
+    if served.prefix in state.write_checks:
+        state.write_checks[served.prefix](served, tree, None, options)
 
 
 async def update(
