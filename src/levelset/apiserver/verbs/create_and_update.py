@@ -46,7 +46,7 @@ Change = Callable[[Tree, Item], strategy.PreparedUpdate]
 """Computes an update from the served tree, which it may keep, and from the item, to decode a second tree from."""
 
 
-async def create(  # noqa: C901, PLR0912 - a coroutine of its own for each step would cost every create more than the branch
+async def create(  # noqa: PLR0912 - a coroutine of its own for each step would cost every create more than the branch
     state: ServerState,
     served: ServedResource,
     namespace: str | None,
