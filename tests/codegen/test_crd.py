@@ -67,7 +67,7 @@ async def test_a_server_accepts_the_crd_and_applies_the_defaults():
         ({"memory": "lots"}, "spec.memory"),
         ({"opened": "yesterday"}, "spec.opened"),
         ({"stock": {"most": 1000}}, "spec.stock.most"),
-        ({"filling": {"plan": {"type": "Weekly"}}}, "spec.filling.plan"),
+        ({"filling": {"plan": {"type": "Weekly"}}}, "spec.filling.plan.day"),
         ({"filling": {"plan": {"type": "Daily"}}}, "spec.filling.plan.type"),
         ({"limits": {"cpu": True}}, "spec.limits.cpu"),
         ({"labels": {str(number): "" for number in range(17)}}, "spec.labels"),

@@ -73,6 +73,14 @@ def test_members_are_merged_as_the_server_merges_them(version, kind):
         check_merging(kind_class(version, kind), shape, set())
 
 
+NOT_PUBLISHED = {
+    ("PersistentVolumeSpec", "claim_ref"),
+    ("ControllerRevision", "data"),
+    ("AllocatedDeviceStatus", "data"),
+}
+"""Members that kube-apiserver merges otherwise than the OpenAPI documents say, which the classes are made from."""
+
+
 def check_merging(model: type[Model], shape: Shape, seen: set[type[Model]]) -> None:
     if model in seen or model.__module__.startswith(SHARED):
         return
@@ -85,7 +93,7 @@ def check_merging(model: type[Model], shape: Shape, seen: set[type[Model]]) -> N
             [member.keys] if member.list_type == "map" else []
         ), f"{model}.{name}"
         assert any(isinstance(one, ListSet) for one in said) == (member.list_type == "set"), f"{model}.{name}"
-        if wire != "metadata":
+        if wire != "metadata" and (model.__name__, name) not in NOT_PUBLISHED:
             assert any(isinstance(one, Atomic) for one in said) == member.atomic, f"{model}.{name}"
         if member.merge_key is not None and member.list_type == "map":
             assert member.keys[0] == member.merge_key

@@ -30,6 +30,7 @@ from levelset.apiserver.wire.step_limits import (
     run_limited,
     run_off_loop,
 )
+from levelset.errors import ApiError
 from levelset.objects import decode_tree, encode_tree
 from levelset.patch.managed_fields import managed_fields, same_object
 from levelset.re2.step_budget import StepsExceeded, within
@@ -136,6 +137,8 @@ async def update(
     may_create = served.rules.create_on_update and not options.subresource
     if may_create and state.reader.get_nowait(key) is None:
         meta.read_metadata(tree)
+        if uid := _metadata_text(tree, "uid"):  # of an object that was deleted: it does not come back
+            raise _other_uid(served, namespace, name, uid, "")
         tree["metadata"].pop("resourceVersion", None)
         check_name_and_namespace(tree, namespace, name)
         if options.authorizer is not None:
@@ -393,10 +396,14 @@ def _check_preconditions(served: ServedResource, name: str, tree: Tree, old: Tre
         raise status_errors.invalid(served, name, [cause], kind=served.plural)
     found = old["metadata"].get("uid")
     if uid and uid != found:
-        problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-        raise status_errors.failed_precondition(served, tree["metadata"].get("namespace"), name, problem)
+        raise _other_uid(served, tree["metadata"].get("namespace"), name, uid, found)
     if version not in ("", "0", str(item.revision)):
         raise status_errors.stale(served, name)
+
+
+def _other_uid(served: ServedResource, namespace: str | None, name: str, uid: str, found: str) -> ApiError:
+    problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+    return status_errors.failed_precondition(served, namespace, name, problem)
 
 
 def _metadata_text(tree: Tree, name: str) -> str:

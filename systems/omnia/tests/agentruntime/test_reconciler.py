@@ -265,7 +265,7 @@ async def test_the_readiness_probe_timing_is_configurable(cluster: Cluster) -> N
         assert spec is not None
         probe = spec.containers[0].readiness_probe
         assert probe is not None
-        assert (probe.initial_delay_seconds, probe.period_seconds) == (0, 1)
+        assert (probe.initial_delay_seconds or 0, probe.period_seconds) == (0, 1)
 
 
 async def test_only_changed_prompts_and_keys_roll_the_pods(cluster: Cluster) -> None:
