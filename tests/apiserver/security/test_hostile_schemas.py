@@ -12,12 +12,11 @@ from levelset.apiserver.registry.crd import validation
 from levelset.apiserver.wire import step_limits
 from levelset.http import Headers, Request, Response
 from levelset.storage import MemoryStorage
-from tests.apiserver.support.loop_watchdog import watch_loop
+from tests.apiserver.support.loop_watchdog import LIMIT, watch_loop
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/a.io/v1/namespaces/default/widgets"
 SLOW = "(a?){1000}a{1000}"
-LIMIT = 0.05
 
 
 def definition(spec: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import pytest
 
 from levelset.apiserver import ApiServer
 from levelset.http import Headers, Request, Response
-from tests.apiserver.security.test_hostile_schemas import CRDS, LIMIT, WIDGETS, definition, send, text_of, widget
-from tests.apiserver.support.loop_watchdog import watch_loop
+from tests.apiserver.security.test_hostile_schemas import CRDS, WIDGETS, definition, send, text_of, widget
+from tests.apiserver.support.loop_watchdog import LIMIT, watch_loop
 from tests.apiserver.support.protobuf_messages import envelope, message, meta
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
