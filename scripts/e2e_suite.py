@@ -33,7 +33,8 @@ __all__ = ["Expectations", "Outcome", "main", "outcome_of", "read_expectations"]
 ROOT: Final = Path(__file__).resolve().parent.parent
 EXPECTATIONS: Final = ROOT / "tests" / "e2e" / "expectations.toml"
 _TARGETS: Final = {
-    "serve": ["serve", "--rbac"],
+    # A spec waits until a continue token has expired, which would take longer than a spec may with the default period.
+    "serve": ["serve", "--rbac", "--compaction", "60"],
     "up": ["up", "tests.e2e.data_plane", "--dashboard", "no"],
 }
 _COMMAND: Final = "from levelset.cli.main import main; main()"

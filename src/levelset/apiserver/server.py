@@ -33,7 +33,7 @@ from levelset.apiserver.authn.service_account_tokens import ServiceAccountTokens
 from levelset.apiserver.authn.token_file import new_token
 from levelset.apiserver.authn.users import ADMIN, MASTERS, User
 from levelset.apiserver.authz.rbac import RbacAuthorizer
-from levelset.apiserver.compaction import Compaction
+from levelset.apiserver.compaction import Compaction, PeriodicCompaction
 from levelset.apiserver.controllers.bootstrap_objects import ServingAddress, reconcile_bootstrap_objects
 from levelset.apiserver.controllers.bootstrap_roles import reconcile_bootstrap_roles, reconcile_flow_control
 from levelset.apiserver.controllers.controller_lease import ControllerLease
@@ -121,6 +121,9 @@ class ApiServer:
       the system PriorityClasses, flow schemas, priority levels and APIServices, in each namespace the ServiceAccount
       `default` and the ConfigMap `kube-root-ca.crt`, and for new Pods the admission by their ServiceAccount, with the
       volume of its token.
+    - `compaction` discards the history every so many seconds (kube-apiserver: 300), up to where it was one period ago:
+      older resource versions and continue tokens expire. By default only its size limits it; `EtcdStorage` compacts by
+      itself.
     - `kubernetes_version` is what `/version` reports in place of the version that the server follows, such as "1.34":
       older clients warn of a server that is much newer.
     - `webhook_services` are addresses of Services that webhooks name, by `namespace/name` or `namespace/name:port`;
@@ -156,6 +159,7 @@ class ApiServer:
         service_addresses: str = DEFAULT_SERVICE_CIDR,
         webhook_services: Mapping[str, tuple[str, int]] | None = None,
         cluster_defaults: bool = False,
+        compaction: float | None = None,
         kubernetes_version: str | None = None,
     ) -> None:
         self._owns_storage = storage is None
@@ -173,6 +177,7 @@ class ApiServer:
             service_addresses=service_addresses,
             webhook_services=webhook_services,
             cluster_defaults=cluster_defaults,
+            compaction=compaction,
             kubernetes_version=kubernetes_version,
         )
         self._components.health.ready["shutdown"] = lambda: not self._is_stopping
@@ -182,12 +187,10 @@ class ApiServer:
         # With RBAC there are users to limit, and the owner is never limited.
         self._app.user_limiter = UserLimiter(user_limits or UserLimits(in_flight=in_flight)) if rbac else None
         self._handler: Handler = self._app.handle if rbac else InFlightLimiter(self._app.handle, in_flight).handle
-        self._audit_log = audit_log
         self._is_started = self._is_stopping = False
-        self.authority = authority
-        self._is_secure = tls
+        self.authority, self._is_secure = authority, tls
         self._host, self._port, self._limits = host, port, limits
-        self._names, self._reuse_port = tuple(names), reuse_port
+        self._names, self._reuse_port, self._audit_log = tuple(names), reuse_port, audit_log
         self._components.service_account_tokens.box = secrets
         self._server: Server | None = None
         self.certificate: ServingCertificate | None = None
@@ -421,6 +424,7 @@ class ServerComponents:
     rbac: RbacAuthorizer | None = None
     role_aggregation: RoleAggregationController | None = None
     namespace_defaults: NamespaceDefaultsController | None = None
+    compaction: PeriodicCompaction | None = None
     address: ServingAddress | None = field(default=None, init=False)
     """Where the server listens; None if it does not."""
     lease: ControllerLease | None = field(default=None, init=False)
@@ -449,6 +453,8 @@ class ServerComponents:
             await self.rbac.load(self.state)
             await reconcile_bootstrap_roles(self.state)
             self.role_aggregation.start()
+        if self.compaction is not None:
+            self.compaction.start()
         if self.state.shared is not None:
             await self._start_lease()
 
@@ -496,6 +502,8 @@ class ServerComponents:
         """Stops the controllers."""
         if self.lease is not None:
             await self.lease.stop()
+        if self.compaction is not None:
+            await self.compaction.stop()
         if self.role_aggregation is not None:
             await self.role_aggregation.stop()
         if self.namespace_defaults is not None:
@@ -557,6 +565,7 @@ def build_components(
     service_addresses: str = DEFAULT_SERVICE_CIDR,
     webhook_services: Mapping[str, tuple[str, int]] | None = None,
     cluster_defaults: bool = False,
+    compaction: float | None = None,
     kubernetes_version: str | None = None,
 ) -> ServerComponents:
     """Builds the components of a server on top of a storage; `rbac` authorizes users outside of `system:masters`."""
@@ -578,8 +587,8 @@ def build_components(
         authenticator.may_impersonate, authenticator.allow_anonymous = state.rbac.allows, True
     health = Health()
     discovery = DiscoveryPages(state.catalog, version_info(kubernetes_version))
-    openapi, compaction = OpenApiEndpoint(state.catalog), Compaction(state)
-    app = App(state, pages=[health.page, discovery.respond, openapi.respond, compaction.page])
+    openapi = OpenApiEndpoint(state.catalog)
+    app = App(state, pages=[health.page, discovery.respond, openapi.respond, Compaction(state).page])
     state.policies = policies = PolicyIndex(state)
     components = ServerComponents(
         state=state,
@@ -599,6 +608,7 @@ def build_components(
         rbac=state.rbac,
         role_aggregation=None if state.rbac is None else RoleAggregationController(state, state.rbac),
         namespace_defaults=NamespaceDefaultsController(state) if cluster_defaults else None,
+        compaction=None if compaction is None or state.shared else PeriodicCompaction(storage, compaction),
     )
     app.add_page(ServerMetrics(state, holds_controllers=components.holds_controllers).page)
     return components

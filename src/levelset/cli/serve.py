@@ -36,11 +36,11 @@ _COMMAND = "from levelset.cli.main import main; main()"
 @durability_option
 @click.option("--etcd", metavar="URL,URL,...", help="Store objects in this etcd, instead of --data.")
 @click.option(
-    "--etcd-compaction",
+    "--compaction",
     default=300.0,
     show_default=True,
     type=click.FloatRange(min=0),
-    help="Compact etcd every so many seconds; 0 for never.",
+    help="Discard the history, of etcd too, every so many seconds, up to one period ago; 0 for never.",
 )
 @etcd_options
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The port to listen on; any free one if 0.")
@@ -87,7 +87,7 @@ def serve(
     data: str,
     durability: Literal["full", "normal"],
     etcd: str | None,
-    etcd_compaction: float,
+    compaction: float,
     access: EtcdOptions,
     host: str,
     port: int,
@@ -120,7 +120,7 @@ def serve(
         raise UsageError("--workers, --secrets-key and --server are for several servers on one etcd: pass --etcd.")
     if workers > 1 and audit_log == "-":
         raise UsageError("Several workers cannot share standard output: name a file with --audit-log.")
-    place = _Place(data, durability, etcd, etcd_compaction or None, access, secrets_key)
+    place = _Place(data, durability, etcd, compaction or None, access, secrets_key)
     reach = _Reach(host, port, worker, servers, names)
     called = _Webhooks(webhooks, webhook_services)
     given = _Options(place, reach, kubeconfig, token_file, rbac, called, kubernetes_version, audit_log, output)
@@ -173,7 +173,7 @@ class _Place(NamedTuple):
 
     def arguments(self) -> list[str]:
         """The options of the command that say the same."""
-        given = {"--etcd": self.etcd, "--etcd-compaction": self.compaction or 0, "--secrets-key": self.secrets_key}
+        given = {"--etcd": self.etcd, "--compaction": self.compaction or 0, "--secrets-key": self.secrets_key}
         return _arguments({**given, **self.access.arguments()})
 
 
@@ -241,7 +241,7 @@ async def _serve(given: _Options) -> None:
         first = next(token for token, caller in users.items() if caller.is_master)
         options: dict[str, Any] = {"rbac": given.rbac, "audit_log": _audit_log(given.audit_log, reach.worker)}
         options["webhook_client"] = WebhookClient(reach=given.webhooks.reach)
-        options |= {"webhook_services": services, "cluster_defaults": True}
+        options |= {"webhook_services": services, "cluster_defaults": True, "compaction": place.compaction}
         options["kubernetes_version"] = given.kubernetes_version
         options |= {"host": reach.host, "port": reach.port, "names": reach.names, "authority": authority}
         options |= {"secrets": secrets, "reuse_port": reach.worker is not None}

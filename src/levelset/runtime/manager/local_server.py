@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["LocalServer", "LocalSystem", "open_in_process_server", "open_local", "open_local_server"]
 
 KUBECONFIG: Final = "levelset.kubeconfig"
+_COMPACTION_SECONDS: Final = 300.0  # as kube-apiserver
 
 
 class LocalSystem(msgspec.Struct, frozen=True):
@@ -117,6 +118,7 @@ async def open_local_server(
             "authority": authority,
             "tls": find_spec("cryptography") is not None,
             "cluster_defaults": True,
+            "compaction": _COMPACTION_SECONDS,
         }
         async with _server(storage, system, port=port or 0, **options) as server:
             await asyncio.to_thread(write_kubeconfig, path, ConnectionInfo(server.url, server.token, server.ca))
