@@ -56,6 +56,7 @@ lint: .venv/dev.installed ## format, lint, types, import contracts
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 	@.venv/bin/pyright
+	@.venv/bin/pyright --project tests/project/typing
 	@.venv/bin/lint-imports --no-cache
 
 format: .venv/dev.installed ## write the format and the fixes that are safe
