@@ -56,14 +56,16 @@ def test_the_server_answers_with_status_codes() -> None:
     assert "should be at least 1 chars long" in answers[-1]
 
 
-def test_the_tour_needs_no_package_of_the_tests() -> None:
+def test_the_tour_as_json_needs_no_package_of_the_tests() -> None:
     # `make tour` installs what running needs only.
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['pytest', 'hypothesis', 'blockbuster', 'packaging'])); "
         "sys.argv = ['levelset', 'tour', '-o', 'json']; import levelset.cli; levelset.cli.main()"
     )
     outcome = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert [stop["title"] for stop in json.loads(outcome.stdout)] == [stop.title for stop in STOPS]
+    shown = json.loads(outcome.stdout)
+    assert [stop["title"] for stop in shown] == [stop.title for stop in STOPS]
+    assert all(stop["lines"] for stop in shown)
 
 
 def test_the_last_line_names_a_file_that_exists_where_the_command_was_typed() -> None:

@@ -1,12 +1,13 @@
 """The command levelset-omnia: its options, and the manifests that install the operator."""
 
 import asyncio
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from levelset import Ref
-from levelset.codegen import CallRecords, check_rules
+from levelset.codegen import CallRecords, check_rules, manifests_of
 from levelset.errors import ConfigError
 from levelset.kinds.apiextensions_v1 import CustomResourceDefinition
 from levelset.objects import read_manifests
@@ -14,7 +15,7 @@ from levelset.testing import Cluster
 from levelset_omnia import Options
 from levelset_omnia.cli import main
 from levelset_omnia.kinds import PromptPackRef
-from levelset_omnia.manifests import installation, manifests
+from levelset_omnia.manifests import installation
 from systems.omnia.tests.support import (
     FakeDataPlane,
     agent,
@@ -29,6 +30,9 @@ from systems.omnia.tests.support import (
 )
 
 __all__: list[str] = []
+
+# By default; to infer its permissions takes most of a second.
+default_installation = cache(installation)
 
 
 def test_the_manifests_hold_the_three_definitions_and_the_operator(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +50,9 @@ def test_the_manifests_hold_the_three_definitions_and_the_operator(capsys: pytes
 
 def test_the_manifests_are_written_as_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["manifests", "-d", str(tmp_path)])
-    assert set(capsys.readouterr().out.splitlines()) == {str(tmp_path / path) for path in manifests()}
+    assert set(capsys.readouterr().out.splitlines()) == {
+        str(tmp_path / path) for path in manifests_of(default_installation())
+    }
     assert (tmp_path / "crds" / "agentruntimes.omnia.altairalabs.ai.yaml").exists()
 
 
@@ -106,11 +112,11 @@ async def test_the_roles_allow_exactly_what_the_operator_does(cluster: Cluster) 
         await cluster.delete(Ref(type(helper), "helper", "test"))
         await cluster.advance(5)
         await process.stop()
-    check_rules(calls, (await asyncio.to_thread(installation)).permissions)
+    check_rules(calls, (await asyncio.to_thread(default_installation)).permissions)
 
 
 async def test_a_server_accepts_the_manifests(cluster: Cluster) -> None:
-    text = (await asyncio.to_thread(manifests))["install.yaml"]
+    text = manifests_of(await asyncio.to_thread(default_installation))["install.yaml"]
     for one in read_manifests(text):
         await cluster.apply(one.tree)
     for name in ("agentruntimes", "promptpacks", "toolregistries"):
