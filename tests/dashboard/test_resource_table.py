@@ -9,6 +9,7 @@ from levelset.client import Client
 from levelset.dashboard import resource_table
 from levelset.dashboard.resource_table import SearchWords, TableQuery, TableReader, read_search, search, tone_of
 from levelset.errors import BadRequest
+from levelset.objects import Ref
 from levelset.testing.virtual_time import virtual
 from tests.client.fixtures import CONFIG_MAP, WEBSITE, website, website_crd
 from tests.dashboard.fixtures import get, open_client, open_dashboard, tree
@@ -73,13 +74,46 @@ async def test_rows_are_filtered_by_labels_and_texts_and_sorted_by_a_column() ->
 
 
 @virtual
-async def test_a_long_list_is_searched_in_part_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_list_is_searched_and_sorted_whole_by_its_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource_table, "MOST_ROWS", 4)
+    monkeypatch.setattr(resource_table, "_CHUNK", 2)
+    monkeypatch.setattr(resource_table, "_METADATA_CHUNK", 2)
+    async with open_client() as client:
+        await fill(client)
+        reader = TableReader(client)
+        by_text = await reader.read(TableQuery(gvk=CONFIG_MAP, text="MAP app=db"))
+        by_name = await reader.read(TableQuery(gvk=CONFIG_MAP, sort="Name", is_descending=True, limit=2))
+        selected = await reader.read(TableQuery(gvk=CONFIG_MAP, sort="Age", labels="app", limit=1))
+    assert [(row["name"], row["cells"]) for row in by_text["rows"]] == [
+        (f"map-{number}", [f"map-{number}", str(number)]) for number in (0, 2, 4)
+    ]
+    assert (by_text["isPartial"], by_text["isByMetadata"]) == (False, True)
+    assert [row["name"] for row in by_name["rows"]] == ["map-4", "map-3"]
+    assert (by_name["total"], by_name["isByMetadata"]) == (5, False)
+    assert (selected["total"], selected["rows"][0]["name"]) == (5, "map-0")
+
+
+@virtual
+async def test_a_long_list_is_sorted_in_part_by_a_column_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource_table, "MOST_ROWS", 4)
     monkeypatch.setattr(resource_table, "_CHUNK", 2)
     async with open_client() as client:
         await fill(client)
-        found = await TableReader(client).read(TableQuery(gvk=CONFIG_MAP, text="map"))
+        found = await TableReader(client).read(TableQuery(gvk=CONFIG_MAP, sort="Data", is_descending=True))
     assert (found["total"], found["isPartial"]) == (4, True)
+    assert found["rows"][0]["name"] == "map-3"
+
+
+@virtual
+async def test_an_object_that_was_deleted_after_it_was_listed_has_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource_table, "_MANY", 4)
+    async with open_client() as client:
+        await fill(client)
+        reader = TableReader(client)
+        await reader.read(TableQuery(gvk=CONFIG_MAP, sort="Name"))
+        await client.delete(Ref(CONFIG_MAP, "map-1", namespace="default"))
+        found = await reader.read(TableQuery(gvk=CONFIG_MAP, sort="Name"))
+    assert [row["name"] for row in found["rows"]] == ["map-0", "map-2", "map-3", "map-4"]
 
 
 @virtual

@@ -1,7 +1,9 @@
 """The table of a kind, as `kubectl get` shows it: the server's own columns, filtered, sorted and cut into pages.
 
-Without a text and an order the API server pages, so that 100,000 objects cost as much as 200. With one of them the rows
-of at most `MOST_ROWS` objects are read and searched here. `search` finds objects of all kinds by labels and texts.
+Without a text and an order the API server pages, so that 100,000 objects cost as much as 200. With one of them all
+objects are listed, chosen and sorted here, and the rows of the page are read one by one: up to `MOST_ROWS` objects with
+their cells, and longer lists by their metadata alone, which is small. `search` finds objects of all kinds by labels and
+texts.
 """
 
 import asyncio
@@ -11,31 +13,45 @@ from typing import Any, Final
 import msgspec
 
 from levelset.aio import timing
-from levelset.client import Client, OnlyMetadata, requests
+from levelset.client import Call, Client, OnlyMetadata, requests
 from levelset.client.discovery import ApiResource
 from levelset.client.internals import list_page
 from levelset.dashboard.views import kind_text, map_in, maps_in, state_of, text_of
-from levelset.errors import ApiError, BadRequest, BadSelector, LevelsetError
+from levelset.errors import ApiError, BadRequest, BadSelector, LevelsetError, NotFound
 from levelset.objects.cached_object import Head
 from levelset.objects.label_selectors import LabelSelector
 from levelset.objects.ref import GroupVersionKind
 
-__all__ = ["SearchWords", "TableQuery", "TableReader", "arranged", "check_labels", "read_search", "search", "tone_of"]
+__all__ = [
+    "ListedObject",
+    "SearchWords",
+    "TableQuery",
+    "TableReader",
+    "arranged",
+    "check_labels",
+    "read_search",
+    "search",
+    "tone_of",
+]
 
 PAGE_ROWS: Final = 200
 """The rows of one page."""
 MOST_ROWS: Final = 20_000
-"""The rows that are read to be searched or sorted."""
+"""The rows whose cells are read to be searched or sorted."""
+MOST_OBJECTS: Final = 500_000
+"""The objects whose metadata is read."""
 
 _CHUNK: Final = 500
+_METADATA_CHUNK: Final = 5_000
+_METADATA_ORDERS: Final = frozenset({"", "Age", "Name", "Namespace"})
+_CONCURRENT_ROWS: Final = 16
 _MANY: Final = 2_000
 _REUSED: Final = 10.0
-"""The seconds for which the rows of a list with more than `_MANY` objects are reused."""
+"""The seconds for which a list of more than `_MANY` objects is reused."""
 _LONGEST_CELL: Final = 300
 _TIMEOUT: Final = 30.0
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 _CONCURRENT_LISTS: Final = 8
-_MOST_PAGES: Final = 10
 _MOST_FOUND: Final = 200
 _GOOD_WORDS: Final = frozenset(
     {"active", "available", "bound", "complete", "completed", "healthy", "ready", "running", "succeeded", "true"}
@@ -61,15 +77,29 @@ class TableQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = PAGE_ROWS
 
 
-_Rows = tuple[list[dict[str, Any]], list[Any], bool]
+class ListedObject(msgspec.Struct, frozen=True, gc=False):
+    """An object that is searched and sorted: its searched text in lower case; no cells if only metadata was read."""
+
+    name: str
+    namespace: str
+    created: str
+    text: str
+    cells: tuple[str, ...] = ()
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    objects: list[ListedObject]
+    columns: list[dict[str, Any]]
+    is_partial: bool
+    has_cells: bool
 
 
 class TableReader:
-    """Reads tables of a server; the rows of a long list that was searched or sorted are reused for some seconds."""
+    """Reads tables of a server; a long list that was searched or sorted is reused for some seconds."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._last: tuple[tuple[object, ...], float, _Rows] | None = None
+        self._last: tuple[tuple[object, ...], float, _Listed] | None = None
 
     async def read(self, query: TableQuery) -> dict[str, Any]:
         """A page of the table of a kind; BadRequest for labels that are no selector."""
@@ -77,19 +107,20 @@ class TableReader:
         served = await self._client.resource(query.gvk)
         if not (query.text or query.sort or query.offset):
             return await self._page(served, query)
-        columns, rows, is_partial = await self._all_rows(served, query)
-        found = arranged(rows, columns, query)
+        listed = await self._listed(served, query)
+        found = arranged(listed.objects, listed.columns, query)
         return {
-            "columns": columns,
-            "rows": found[query.offset : query.offset + query.limit],
+            "columns": listed.columns,
+            "rows": await self._shown(served, found[query.offset : query.offset + query.limit]),
             "continue": None,
             "total": len(found),
-            "isPartial": is_partial,
+            "isPartial": listed.is_partial,
+            "isByMetadata": bool(query.text) and not listed.has_cells,
         }
 
     async def _page(self, served: ApiResource, query: TableQuery) -> dict[str, Any]:
         """One page as the API server cuts it."""
-        table = await self._table(served, query, query.limit, query.continue_)
+        table = await self._table(served, query, query.limit, query.continue_, include="Object")
         meta, rows = map_in(table, "metadata"), _rows(table)
         remaining = meta.get("remainingItemCount")
         rest = remaining if isinstance(remaining, int) else None
@@ -100,59 +131,146 @@ class TableReader:
             "continue": token,
             "total": None if token and rest is None else len(rows) + (rest or 0),
             "isPartial": False,
+            "isByMetadata": False,
         }
 
-    async def _all_rows(self, served: ApiResource, query: TableQuery) -> _Rows:
-        """The rows to search: reused if they are many, so that typing and turning pages do not read them again."""
-        key = (query.gvk, query.namespace, query.labels)
+    async def _listed(self, served: ApiResource, query: TableQuery) -> _Listed:
+        """The objects to search: reused if they are many, so that typing and turning pages do not list them again."""
+        key = (query.gvk, query.namespace, query.labels, query.sort in _METADATA_ORDERS)
         if self._last is not None and self._last[0] == key and timing.now() - self._last[1] < _REUSED:
             return self._last[2]
-        found = await self._rows(served, query)
-        self._last = (key, timing.now(), found) if len(found[1]) > _MANY else None
+        found = await self._with_cells(served, query)
+        self._last = (key, timing.now(), found) if len(found.objects) > _MANY else None
         return found
 
-    async def _rows(self, served: ApiResource, query: TableQuery) -> _Rows:
+    async def _with_cells(self, served: ApiResource, query: TableQuery) -> _Listed:
+        """The first objects with their cells; all by their metadata if they are more and the order needs no cells."""
         columns: list[dict[str, Any]] = []
-        rows: list[Any] = []
+        objects: list[ListedObject] = []
         token: str | None = None
-        while len(rows) < MOST_ROWS:
-            table = await self._table(served, query, _CHUNK, token)
+        while len(objects) < MOST_ROWS:
+            table = await self._table(served, query, _CHUNK, token, include="Metadata")
             columns = columns or _columns(table)
-            rows += _rows(table)
-            token = text_of(map_in(table, "metadata").get("continue")) or None
+            objects += _listed_rows(table)
+            meta = map_in(table, "metadata")
+            token = text_of(meta.get("continue")) or None
             if token is None:
-                break
-        return columns, rows, token is not None
+                return _Listed(objects, columns, is_partial=False, has_cells=True)
+            remaining = meta.get("remainingItemCount")  # not with a selector
+            is_long = isinstance(remaining, int) and len(objects) + remaining > MOST_ROWS
+            if query.sort in _METADATA_ORDERS and (is_long or len(objects) >= MOST_ROWS):
+                return await self._by_metadata(served, query, columns)
+        return _Listed(objects, columns, is_partial=True, has_cells=True)
 
-    async def _table(self, served: ApiResource, query: TableQuery, limit: int, token: str | None) -> Any:
-        place = query.namespace if served.namespaced else None
-        target = requests.Target(served=served, namespace=place)
+    async def _by_metadata(self, served: ApiResource, query: TableQuery, columns: list[dict[str, Any]]) -> _Listed:
+        objects: list[ListedObject] = []
+        token: str | None = None
+        while len(objects) < MOST_OBJECTS:
+            call = requests.list_(
+                _collection(served, query),
+                labels=query.labels or None,
+                limit=_METADATA_CHUNK,
+                continue_=token,
+                is_metadata=True,
+                timeout=_TIMEOUT,
+            )
+            page = _metadata_pages.decode((await self._client.send(call)).body)
+            objects += [_listed_object(one.metadata) for one in page.items or ()]
+            token = page.metadata.continue_
+            if not token:
+                break
+        return _Listed(objects, columns, is_partial=bool(token), has_cells=False)
+
+    async def _shown(self, served: ApiResource, objects: Sequence[ListedObject]) -> list[dict[str, Any]]:
+        """The rows of these objects as they are now, without those that were deleted meanwhile."""
+        limit = asyncio.Semaphore(_CONCURRENT_ROWS)
+
+        async def read(one: ListedObject) -> list[dict[str, Any]]:
+            target = requests.Target(served=served, namespace=one.namespace or None, name=one.name)
+            async with limit:
+                try:
+                    return _rows(await self._send(requests.get(target, timeout=_TIMEOUT), include="Object"))
+                except NotFound:
+                    return []
+
+        return [row for rows in await asyncio.gather(*map(read, objects)) for row in rows]
+
+    async def _table(
+        self, served: ApiResource, query: TableQuery, limit: int, token: str | None, *, include: str
+    ) -> Any:
+        target = _collection(served, query)
         call = requests.list_(target, labels=query.labels or None, limit=limit, continue_=token, timeout=_TIMEOUT)
-        # Whole objects have a state, for kinds whose columns show none; they are too large to fetch 20,000 of them.
-        is_whole = limit != _CHUNK or self._client.in_process_server is not None
-        both = "&".join(filter(None, (call.query, f"includeObject={'Object' if is_whole else 'Metadata'}")))
+        return await self._send(call, include=include)
+
+    async def _send(self, call: Call, *, include: str) -> Any:
+        """The response as a table; with `Object` a row has the whole object, whose state may be in no column."""
+        query = "&".join(filter(None, (call.query, f"includeObject={include}")))
         headers = {**call.headers, "accept": _TABLE}
-        response = await self._client.send(msgspec.structs.replace(call, query=both, headers=headers))
+        response = await self._client.send(msgspec.structs.replace(call, query=query, headers=headers))
         return msgspec.json.decode(response.body)
 
 
-def arranged(rows: Sequence[Any], columns: Sequence[Any], query: TableQuery) -> list[Any]:
-    """The rows that have all words of the text, in the order that was wanted."""
+class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str | None = None
+    creation_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+
+
+class _MetadataItem(msgspec.Struct, frozen=True, gc=False):
+    metadata: _Metadata
+
+
+class _PageMetadata(msgspec.Struct, frozen=True):
+    continue_: str | None = msgspec.field(default=None, name="continue")
+
+
+class _MetadataPage(msgspec.Struct, frozen=True):
+    metadata: _PageMetadata
+    items: list[_MetadataItem] | None = None
+
+
+_metadata_pages: Final = msgspec.json.Decoder(_MetadataPage)
+
+
+def _collection(served: ApiResource, query: TableQuery) -> requests.Target:
+    return requests.Target(served=served, namespace=query.namespace if served.namespaced else None)
+
+
+def _listed_object(meta: _Metadata, cells: tuple[str, ...] = ()) -> ListedObject:
+    labels = (f"{name}={value}" for name, value in (meta.labels or {}).items())
+    text = "\n".join([meta.name, meta.namespace or "", *cells, *labels]).lower()
+    return ListedObject(meta.name, meta.namespace or "", meta.creation_timestamp or "", text, cells)
+
+
+def _listed_rows(table: Any) -> list[ListedObject]:
+    ages = [one.get("name") == "Age" for one in maps_in(table, "columnDefinitions")]
+    return [
+        _listed_object(
+            msgspec.convert(map_in(row, "object").get("metadata") or {}, _Metadata, strict=False),
+            tuple(_cell(value) for value, is_age in zip(row.get("cells") or (), ages, strict=False) if not is_age),
+        )
+        for row in maps_in(table, "rows")
+    ]
+
+
+def arranged(objects: Sequence[ListedObject], columns: Sequence[Any], query: TableQuery) -> list[ListedObject]:
+    """The objects that have all words of the text, in the order that was wanted."""
     words = query.text.lower().split()
-    found = [one for one in rows if _matches(one, words)]
+    found = [one for one in objects if all(word in one.text for word in words)]
     if not query.sort:
         return found
     names = [one["name"] for one in columns]
     place = names.index(query.sort) if query.sort in names else None
 
-    def key(row: Any) -> tuple[int, float, str]:
+    def key(one: ListedObject) -> tuple[int, float, str]:
         match query.sort:
             case "Age":
-                return _sort_key(row["created"] or "")
+                return _sort_key(one.created)
             case "Namespace":
-                return _sort_key(row["namespace"] or "")
+                return _sort_key(one.namespace)
             case _:
-                return _sort_key(row["name"] if place is None else row["cells"][place])
+                return _sort_key(one.cells[place] if place is not None and one.cells else one.name)
 
     return sorted(found, key=key, reverse=query.is_descending)
 
@@ -196,13 +314,13 @@ async def _search_kind(
     rows: list[dict[str, Any]] = []
     token: str | None = None
     async with limit:
-        for _ in range(_MOST_PAGES):
+        for _ in range(MOST_OBJECTS // _METADATA_CHUNK):
             try:
                 page = await list_page(
                     client,
                     OnlyMetadata(served.gvk),
                     labels=wanted.labels or None,
-                    limit=_CHUNK,
+                    limit=_METADATA_CHUNK,
                     continue_=token,
                     managed_fields=False,
                 )
@@ -289,14 +407,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return (value if isinstance(value, str) else msgspec.json.encode(value).decode())[:_LONGEST_CELL]
-
-
-def _matches(row: Any, words: Sequence[str]) -> bool:
-    if not words:
-        return True
-    labels = (f"{name}={value}" for name, value in row["labels"].items())
-    text = "\n".join([row["name"], row["namespace"] or "", *row["cells"], *labels]).lower()
-    return all(word in text for word in words)
 
 
 def _sort_key(cell: str) -> tuple[int, float, str]:

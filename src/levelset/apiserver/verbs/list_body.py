@@ -42,8 +42,10 @@ _SLICE_OBJECTS: Final = 1_000
 _SLICE_BYTES: Final = 256 * 1024
 MANY_RENDERED: Final = 100
 """A list of more objects that are rendered is made while it is sent: an object takes some 100 µs."""
-# A byte of YAML takes 1 µs.
-_RENDERED_BYTES: Final = 32 * 1024
+# Indented, an object is more than twice as long.
+_SLICE_BYTES_OF_JSON: Final = 128 * 1024
+# A byte of YAML takes 1 µs, one of JSON a hundredth of it.
+_SLICE_BYTES_OF_YAML: Final = 32 * 1024
 
 
 class Entries(msgspec.Struct, frozen=True):
@@ -59,7 +61,7 @@ class Entries(msgspec.Struct, frozen=True):
 
 def is_large_list(items: Sequence[Item], *, is_rendered: bool) -> bool:
     """Whether a list is made while it is sent."""
-    count, size = (MANY_RENDERED, _RENDERED_BYTES) if is_rendered else (LARGE_LIST, _LARGE_LIST_BYTES)
+    count, size = (MANY_RENDERED, _SLICE_BYTES_OF_YAML) if is_rendered else (LARGE_LIST, _LARGE_LIST_BYTES)
     return len(items) > count or sum(len(item.value) for item in items) > size
 
 
@@ -87,7 +89,7 @@ def rendered_list_body(
 
     async def pieces() -> AsyncGenerator[bytes, None]:
         is_first = True
-        for part in _slices(items, MANY_RENDERED, _RENDERED_BYTES):
+        for part in _slices(items, MANY_RENDERED, writer.slice_bytes):
             work = partial(_render, writer, entries, part, is_first=is_first)
             if served.converts_by_webhook:  # what it has converted must be read before anything else runs
                 await conversion_webhook.convert_items(served, part)
@@ -134,12 +136,16 @@ def encode(tree: Any, form: BodyForm) -> bytes:
 
 
 class _Writer(msgspec.Struct, frozen=True):
-    """A form of a list: what is before its entries, one entry, what is between two, and the end."""
+    """A form of a list: what is before its entries, one entry, what is between two, and the end.
+
+    Objects of at most `slice_bytes` together are rendered at once.
+    """
 
     begin: Callable[[Tree, str], bytes]
     entry: Callable[[Any], bytes]
     between: bytes
     end: bytes
+    slice_bytes: int = _SLICE_BYTES_OF_JSON
 
 
 def _render(writer: _Writer, entries: Entries, items: Sequence[Any], *, is_first: bool) -> bytes:
@@ -186,5 +192,5 @@ def _yaml(tree: Any) -> bytes:
 _WRITERS: Final[dict[BodyForm, _Writer]] = {
     "json": _Writer(_begin_json, encode_tree, b",", b"]}\n"),
     "pretty": _Writer(_begin_pretty, _pretty_entry, b",\n    ", b"\n  ]\n}\n"),
-    "yaml": _Writer(_begin_yaml, lambda entry: _yaml([entry]), b"", b""),
+    "yaml": _Writer(_begin_yaml, lambda entry: _yaml([entry]), b"", b"", _SLICE_BYTES_OF_YAML),
 }

@@ -42,6 +42,7 @@ __all__ = [
     "TABLE",
     "Representation",
     "as_yaml",
+    "metadata_bytes",
     "render",
     "render_deleted",
     "render_item",
@@ -59,6 +60,13 @@ METADATA_LIST = "PartialObjectMetadataList"
 _INCLUDES = ("Metadata", "None", "Object")
 JSON_HEADERS: Final = (("Content-Type", "application/json"),)
 _BROWSERS: Final = ("curl/", "Wget/", "Mozilla/5.0")
+
+
+class _OnlyMetadata(msgspec.Struct, frozen=True, gc=False):
+    metadata: msgspec.Raw
+
+
+_decode_metadata: Final = msgspec.json.Decoder(_OnlyMetadata).decode
 
 
 class Representation(msgspec.Struct, frozen=True):
@@ -180,7 +188,9 @@ def _entries(
     form = representation_of(chosen.kind, chosen.version, include=request.parameter("includeObject"))
     if form.kind != TABLE:
         envelope = {"kind": METADATA_LIST, "apiVersion": form.api_version, "metadata": metadata}
-        return Entries(envelope, "items", lambda item: to_metadata(tree_of(item), form.api_version))
+        if chosen.media == YAML or is_decoded:
+            return Entries(envelope, "items", lambda item: to_metadata(tree_of(item), form.api_version))
+        return Entries(envelope, "items", lambda item: msgspec.Raw(metadata_bytes(served, item, form.api_version)))
     now = state.now()
     envelope = render_table(served, form, {"metadata": metadata, "items": []}, now=now)
     del envelope["rows"]
@@ -257,6 +267,12 @@ def render_table(
 def to_metadata(tree: Object, api_version: str = "meta.k8s.io/v1") -> Object:
     """Returns the PartialObjectMetadata of an object."""
     return {"kind": METADATA, "apiVersion": api_version, "metadata": tree.get("metadata", {})}
+
+
+def metadata_bytes(served: ServedResource, item: Item, api_version: str) -> bytes:
+    """Returns the PartialObjectMetadata of a stored object as JSON, without decoding the object."""
+    found = _decode_metadata(storage_codec.served_bytes(served, item)).metadata
+    return b'{"kind":"%b","apiVersion":"%b","metadata":%b}' % (METADATA.encode(), api_version.encode(), bytes(found))
 
 
 def _row(served: ServedResource, form: Representation, tree: Object, now: datetime) -> Object:

@@ -168,9 +168,7 @@ class Encoder:
     def _metadata(self, served: ServedResource, item: Item) -> bytes:
         form = self._topic.form
         assert form is not None  # otherwise `served_bytes` is used
-        found = _decode_metadata(served_bytes(served, item)).metadata
-        head = f'{{"kind":"{response_format.METADATA}","apiVersion":"{form.api_version}","metadata":'
-        return b"%b%b}" % (head.encode(), bytes(found))
+        return response_format.metadata_bytes(served, item, form.api_version)
 
     def _table(self, tree: Object, *, with_header: bool) -> Object:
         form = self._topic.form
@@ -181,13 +179,6 @@ class Encoder:
 def error_event(error: ApiError) -> bytes:
     """Returns the ERROR event that ends a watch."""
     return _line("ERROR", encode_tree(status_tree(error)))
-
-
-class _Envelope(msgspec.Struct, frozen=True, gc=False):
-    metadata: msgspec.Raw
-
-
-_decode_metadata: Final = msgspec.json.Decoder(_Envelope).decode
 
 
 def _at(tree: Any, revision: int | None) -> Any:

@@ -26,7 +26,8 @@ export function KindPage({ route }) {
     <${Found} query=${found}>${(data) => html`
       <${Filters} data=${data} chosen=${chosen} choose=${choose}>
         <${Pager} data=${data} pages=${pages} setPages=${setPages} isArranged=${isArranged} /><//>
-      ${data.isPartial ? html`<p class="quiet">Only the first 20,000 objects were searched: choose a namespace or a label.</p>` : ""}
+      ${data.isPartial ? html`<p class="quiet">The list is too long to be sorted by this column: only its first 20,000 objects were. Choose a namespace or a label.</p>` : ""}
+      ${data.isByMetadata ? html`<p class="quiet">The list is long: names, namespaces and labels were searched, not the other columns.</p>` : ""}
       <${ObjectTable} data=${data} chosen=${chosen} choose=${choose} />`}<//>`;
 }
 
