@@ -587,7 +587,7 @@ def build_components(
         authenticator.may_impersonate, authenticator.allow_anonymous = state.rbac.allows, True
     health = Health()
     discovery = DiscoveryPages(state.catalog, version_info(kubernetes_version))
-    openapi = OpenApiEndpoint(state.catalog)
+    openapi = OpenApiEndpoint(state.catalog, state.expensive_work)
     app = App(state, pages=[health.page, discovery.respond, openapi.respond, Compaction(state).page])
     state.policies = policies = PolicyIndex(state)
     components = ServerComponents(

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from levelset.apiserver.openapi.endpoint import OpenApiEndpoint
+from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.http import Headers, Request, Response
 from tests.apiserver.support.kinds_harness import CRDS, NOW, KindsHarness, definition, load_data
 
@@ -20,35 +21,33 @@ class Reader:
     """Requests OpenAPI documents."""
 
     def __init__(self, kinds: KindsHarness) -> None:
-        self.pages = OpenApiEndpoint(kinds.kinds.catalog, now=lambda: NOW)
+        self.pages = OpenApiEndpoint(kinds.kinds.catalog, ExpensiveWork(), now=lambda: NOW)
 
-    def answer(self, url: str, **headers: str) -> Response | None:
+    async def answer(self, url: str, **headers: str) -> Response | None:
         path, _, query = url.partition("?")
         sent = Headers({name.replace("_", "-"): value for name, value in headers.items()})
         made = self.pages.respond(Request("GET", path, query, sent))
-        assert made is None or isinstance(made, Response)
-        return made
+        return made if made is None or isinstance(made, Response) else await made
 
     async def second(self, accept: str, **headers: str) -> Response:
-        """The OpenAPI v2 document, which is slow to generate."""
-        sent = Headers({"accept": accept, **{name.replace("_", "-"): value for name, value in headers.items()}})
-        made = self.pages.respond(Request("GET", "/openapi/v2", "", sent))
+        """The OpenAPI v2 document."""
+        made = await self.answer("/openapi/v2", accept=accept, **headers)
         assert made is not None
-        return made if isinstance(made, Response) else await made
+        return made
 
-    def read(self, url: str) -> Any:
-        found = self.answer(url)
+    async def read(self, url: str) -> Any:
+        found = await self.answer(url)
         assert found is not None
         assert isinstance(found.body, bytes)
         return json.loads(found.body)
 
-    def url(self, path: str) -> str:
-        return str(self.read("/openapi/v3")["paths"][path]["serverRelativeURL"])
+    async def url(self, path: str) -> str:
+        return str((await self.read("/openapi/v3"))["paths"][path]["serverRelativeURL"])
 
 
 async def test_the_index_names_every_version_with_a_hash() -> None:
     kinds = await KindsHarness.make()
-    paths = Reader(kinds).read("/openapi/v3")["paths"]
+    paths = (await Reader(kinds).read("/openapi/v3"))["paths"]
     served = {(one.group, one.version) for one in kinds.kinds.catalog.all()}
     assert set(paths) == {f"apis/{group}/{version}" if group else f"api/{version}" for group, version in served}
     assert all("?hash=" in one["serverRelativeURL"] for one in paths.values())
@@ -56,7 +55,7 @@ async def test_the_index_names_every_version_with_a_hash() -> None:
 
 async def test_a_document_with_the_right_hash_is_immutable_for_caches() -> None:
     reader = Reader(await KindsHarness.make())
-    response = reader.answer(reader.url("apis/apps/v1"))
+    response = await reader.answer(await reader.url("apis/apps/v1"))
     assert response is not None
     headers = dict(response.headers)
     assert headers["Cache-Control"] == "public, immutable"
@@ -65,16 +64,16 @@ async def test_a_document_with_the_right_hash_is_immutable_for_caches() -> None:
 
 async def test_a_wrong_hash_leads_to_the_right_one() -> None:
     reader = Reader(await KindsHarness.make())
-    response = reader.answer("/openapi/v3/apis/apps/v1?hash=0")
+    response = await reader.answer("/openapi/v3/apis/apps/v1?hash=0")
     assert response is not None
-    assert (response.status, dict(response.headers)["Location"]) == (301, reader.url("apis/apps/v1"))
+    assert (response.status, dict(response.headers)["Location"]) == (301, await reader.url("apis/apps/v1"))
 
 
 async def test_a_document_is_not_sent_twice() -> None:
     reader = Reader(await KindsHarness.make())
-    first = reader.answer("/openapi/v3/api/v1")
+    first = await reader.answer("/openapi/v3/api/v1")
     assert first is not None
-    again = reader.answer("/openapi/v3/api/v1", if_none_match=dict(first.headers)["ETag"])
+    again = await reader.answer("/openapi/v3/api/v1", if_none_match=dict(first.headers)["ETag"])
     assert again is not None
     assert again.status == 304
 
@@ -83,33 +82,33 @@ async def test_a_document_is_not_sent_twice() -> None:
     "path", ["/openapi", "/openapi/v3/api/v2", "/openapi/v3/apis/no.such/v1", "/openapi/v3/x", "/x"]
 )
 async def test_an_unserved_group_version_has_no_document(path: str) -> None:
-    assert Reader(await KindsHarness.make()).answer(path) is None
+    assert await Reader(await KindsHarness.make()).answer(path) is None
 
 
 async def test_the_document_of_a_crd_is_updated_with_it() -> None:
     kinds = await KindsHarness.make()
     reader = Reader(kinds)
-    assert reader.answer("/openapi/v3/apis/example.com/v1") is None
+    assert await reader.answer("/openapi/v3/apis/example.com/v1") is None
     made = await kinds.define(
         definition(schema={"type": "object", "properties": {"n": {"type": "integer", "default": 3}}})
     )
-    first = reader.url("apis/example.com/v1")
+    first = await reader.url("apis/example.com/v1")
     schema = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     schema["properties"]["n"]["default"] = 4711
     await kinds.update(CRDS, made)
-    assert reader.url("apis/example.com/v1") != first
-    found = reader.read("/openapi/v3/apis/example.com/v1")["components"]["schemas"]["com.example.v1.Widget"]
+    assert await reader.url("apis/example.com/v1") != first
+    found = (await reader.read("/openapi/v3/apis/example.com/v1"))["components"]["schemas"]["com.example.v1.Widget"]
     assert found["properties"]["spec"]["properties"]["n"]["default"] == 4711
     kinds.kinds.definitions.remove("widgets.example.com")
-    assert reader.answer("/openapi/v3/apis/example.com/v1") is None
+    assert await reader.answer("/openapi/v3/apis/example.com/v1") is None
 
 
 async def test_other_documents_are_unchanged_when_a_crd_changes() -> None:
     kinds = await KindsHarness.make()
     reader = Reader(kinds)
-    before = reader.url("api/v1")
+    before = await reader.url("api/v1")
     await kinds.define(definition())
-    assert reader.url("api/v1") == before
+    assert await reader.url("api/v1") == before
 
 
 @pytest.mark.parametrize(

@@ -27,21 +27,20 @@ def references(tree: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize(("group", "version"), VERSIONS)
 def test_every_reference_resolves(group: str, version: str) -> None:
-    document = openapi_document(CATALOG, group, version)
+    document = openapi_document(CATALOG.resources(group, version))
     known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
     assert set(references(document)) - known == set()
 
 
 def test_a_built_in_kind_is_described_under_its_own_name() -> None:
-    schemas = openapi_document(CATALOG, "", "v1")["components"]["schemas"]
+    schemas = openapi_document(CATALOG.resources("", "v1"))["components"]["schemas"]
     found = schemas["io.k8s.api.core.v1.ConfigMap"]
     assert found["x-kubernetes-group-version-kind"] == [{"group": "", "kind": "ConfigMap", "version": "v1"}]
     assert schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]["x-kubernetes-patch-merge-key"] == "name"
 
 
 def custom(**more: Any) -> dict[str, Any]:
-    served = served_versions(definition(**more), 0)
-    return openapi_document(Catalog(served), "example.com", "v1")
+    return openapi_document(list(served_versions(definition(**more), 0)))
 
 
 def test_a_custom_kind_is_described_by_its_crd_schema() -> None:
@@ -71,6 +70,6 @@ def test_selectable_fields_are_listed() -> None:
 def test_the_crd_schema_is_not_changed() -> None:
     served = served_versions(definition(), 0)[0]
     before = str(served.schema_source)
-    openapi_document(Catalog([served]), "example.com", "v1")
+    openapi_document([served])
     assert str(served.schema_source) == before
     assert component_name(served) == "com.example.v1.Widget"

@@ -8,11 +8,15 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from email.utils import format_datetime
+from operator import is_
+from typing import NamedTuple
 
 from levelset.apiserver.discovery import VERSION, api_resources
 from levelset.apiserver.openapi.openapi_v2 import PROTOBUF_TYPE, Form, MergedDocument
 from levelset.apiserver.openapi.openapi_v3 import openapi_document
 from levelset.apiserver.resources.catalog import Catalog
+from levelset.apiserver.resources.expensive_work import ExpensiveWork
+from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import utc_now
 from levelset.apiserver.wire.document_cache import Document, check_read_method, make_document, parse_accept
 from levelset.http import Request, Response
@@ -24,20 +28,36 @@ JSON = "application/json"
 PROTOBUF_SPELLINGS = (PROTOBUF_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
 YEAR = timedelta(days=365)
 FOR_EVER = "public, immutable"
+Pair = tuple[str, str]
+"""A group and a version."""
+
 _FORM = 2
 """Changes with what documents are made of, because clients keep them for ever; 2 has enums."""
 
 
-class OpenApiEndpoint:
-    """Serves `/openapi/v2` and `/openapi/v3` for the resources of a catalog."""
+class _Part(NamedTuple):
+    """What is served in one group and version, and the hash of everything that its document is made of."""
 
-    def __init__(self, catalog: Catalog, *, now: Callable[[], datetime] = utc_now) -> None:
+    resources: list[ServedResource]
+    digest: str
+
+    def is_of(self, resources: list[ServedResource]) -> bool:
+        return len(resources) == len(self.resources) and all(map(is_, resources, self.resources))
+
+
+class OpenApiEndpoint:
+    """Serves `/openapi/v2` and `/openapi/v3` for the resources of a catalog.
+
+    Hashes and documents are made in the thread of `work`: a definition may have thousands of properties.
+    """
+
+    def __init__(self, catalog: Catalog, work: ExpensiveWork, *, now: Callable[[], datetime] = utc_now) -> None:
         self._catalog = catalog
+        self._work = work
         self._now = now
         self._documents: dict[str, Document] = {}
-        self._hashes: dict[tuple[str, str], str] = {}
-        self._made_for = -1
-        self._whole = MergedDocument(lambda pair: openapi_document(catalog, *pair))
+        self._parts: dict[Pair, _Part] = {}
+        self._whole = MergedDocument(work)
 
     def respond(self, request: Request) -> Response | Awaitable[Response] | None:
         """The response to a request for a document; None if the path is not a served OpenAPI path."""
@@ -47,7 +67,7 @@ class OpenApiEndpoint:
             case ("openapi", "v2"):
                 return self._second(request)
             case ("openapi", "v3"):
-                return make_document(encode_tree(self._index())).respond(request)
+                return self._answer_index(request)
             case ("openapi", "v3", "api", version):
                 return self._third(request, "", version)
             case ("openapi", "v3", "apis", group, version) if group:
@@ -63,64 +83,71 @@ class OpenApiEndpoint:
                 return self._answer_second(request, "json", JSON)
         return Response(406)
 
-    def _answer_second(self, request: Request, form: Form, media: str) -> Response | Awaitable[Response]:
-        hashes = {pair: self._hash(*pair) for pair in self._pairs()}
-        found = self._whole.find(form, hashes)
-        if found is not None:
-            return found.respond(request, content_type=media, vary="Accept")
-        return self._answer_later(request, form, media, hashes)
+    async def _answer_second(self, request: Request, form: Form, media: str) -> Response:
+        parts = await self._read_all()
+        document = await self._whole.read(form, {one.digest: _maker(one) for one in parts.values()})
+        return document.respond(request, content_type=media, vary="Accept")
 
-    async def _answer_later(
-        self, request: Request, form: Form, media: str, hashes: dict[tuple[str, str], str]
-    ) -> Response:
-        made = await self._whole.make(form, hashes)
-        return made.respond(request, content_type=media, vary="Accept")
+    async def _answer_index(self, request: Request) -> Response:
+        parts = await self._read_all()
+        paths = {_path(*pair): {"serverRelativeURL": _url(*pair, part.digest)} for pair, part in parts.items()}
+        return make_document(encode_tree({"paths": paths})).respond(request)
 
-    def _pairs(self) -> list[tuple[str, str]]:
-        catalog = self._catalog
-        return [(group, version) for group in catalog.groups() for version in catalog.versions(group)]
+    def _third(self, request: Request, group: str, version: str) -> Awaitable[Response] | None:
+        resources = self._catalog.resources(group, version)
+        return self._answer_third(request, (group, version), resources) if resources else None
 
-    def _index(self) -> object:
-        return {"paths": {_path(*pair): {"serverRelativeURL": self._url(*pair)} for pair in self._pairs()}}
-
-    def _third(self, request: Request, group: str, version: str) -> Response | None:
-        if version not in self._catalog.versions(group):
-            return None
-        digest = self._hash(group, version)
+    async def _answer_third(self, request: Request, pair: Pair, resources: list[ServedResource]) -> Response:
+        part = (await self._read_parts({pair: resources}))[pair]
         requested = request.parameter("hash")
-        if requested and requested != digest:
-            return Response(301, (("Location", self._url(group, version)),))
-        document = self._document(group, version, digest)
+        if requested and requested != part.digest:
+            return Response(301, (("Location", _url(*pair, part.digest)),))
+        document = await self._document(part)
         if not requested:
             return document.respond(request)
         expires = format_datetime(self._now() + YEAR, usegmt=True)
         return document.respond(request, cache=FOR_EVER, more=(("Expires", expires),))
 
-    def _document(self, group: str, version: str, digest: str) -> Document:
-        """The document with this hash; outdated documents are dropped when the next one is generated."""
-        found = self._documents.get(digest)
+    async def _document(self, part: _Part) -> Document:
+        """The document of a part; outdated documents are dropped when the next one is generated."""
+        found = self._documents.get(part.digest)
         if found is None:
-            current = set(self._hashes.values())
+            found = Document(await self._work.run(lambda: encode_tree(_maker(part)())), part.digest)
+            current = {one.digest for one in self._parts.values()}
             self._documents = {name: one for name, one in self._documents.items() if name in current}
-            found = Document(encode_tree(openapi_document(self._catalog, group, version)), digest)
-            self._documents[digest] = found
+            self._documents[part.digest] = found
         return found
 
-    def _url(self, group: str, version: str) -> str:
-        return f"/openapi/v3/{_path(group, version)}?hash={self._hash(group, version)}"
+    async def _read_all(self) -> dict[Pair, _Part]:
+        catalog = self._catalog
+        pairs = [(group, version) for group in catalog.groups() for version in catalog.versions(group)]
+        return await self._read_parts({pair: catalog.resources(*pair) for pair in pairs})
 
-    def _hash(self, group: str, version: str) -> str:
-        """A hash of all inputs of the document."""
-        if self._made_for != self._catalog.generation:
-            self._made_for = self._catalog.generation
-            self._hashes.clear()
-        key = (group, version)
-        if key not in self._hashes:
-            resources = self._catalog.resources(group, version)
-            parts = [[*api_resources(one), one.selectable, one.schema_source] for one in resources]
-            content = encode_tree([_FORM, VERSION["gitVersion"], group, version, parts])
-            self._hashes[key] = hashlib.sha256(content).hexdigest().upper()
-        return self._hashes[key]
+    async def _read_parts(self, served: dict[Pair, list[ServedResource]]) -> dict[Pair, _Part]:
+        """The parts of these resources; what has not changed since the last call keeps its hash."""
+        known = {pair: self._parts.get(pair) for pair in served}
+        parts = {pair: one for pair, one in known.items() if one is not None and one.is_of(served[pair])}
+        new = {pair: one for pair, one in served.items() if pair not in parts}
+        if new:
+            made = await self._work.run(lambda: {pair: _Part(one, _hash(*pair, one)) for pair, one in new.items()})
+            self._parts = {pair: one for pair, one in self._parts.items() if self._catalog.resources(*pair)} | made
+            parts |= made
+        return {pair: parts[pair] for pair in served}
+
+
+def _maker(part: _Part) -> Callable[[], Object]:
+    return lambda: openapi_document(part.resources)
+
+
+def _hash(group: str, version: str, resources: list[ServedResource]) -> str:
+    """A hash of all inputs of the document."""
+    parts = [[*api_resources(one), one.selectable, one.schema_source] for one in resources]
+    content = encode_tree([_FORM, VERSION["gitVersion"], group, version, parts])
+    return hashlib.sha256(content).hexdigest().upper()
+
+
+def _url(group: str, version: str, digest: str) -> str:
+    return f"/openapi/v3/{_path(group, version)}?hash={digest}"
 
 
 def _path(group: str, version: str) -> str:

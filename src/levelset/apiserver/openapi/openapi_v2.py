@@ -4,17 +4,18 @@ A v2 schema cannot express alternatives, nullable or union types. What it cannot
 that validate against it do not refuse what the server accepts.
 
 The document is merged from one piece for each group and version. A piece is generated once for each state of its group
-and version, and the event loop runs between two pieces: the whole takes a few hundred milliseconds the first time, and
-hardly any when a definition changes.
+and version, in a thread: the whole takes a few hundred milliseconds the first time, and hardly any when a definition
+changes.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from levelset.apiserver.discovery import VERSION
 from levelset.apiserver.openapi.openapi_protobuf import write_openapi, write_part
+from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.wire.document_cache import Document
@@ -133,9 +134,6 @@ def _response(tree: Object) -> Object:
 Form = Literal["json", "protobuf"]
 """The encoding of the document."""
 
-Pair = tuple[str, str]
-"""A group and a version."""
-
 _MAX_CACHED_PIECES: Final = 256
 _HEAD: Final[Object] = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]}}
 
@@ -150,42 +148,36 @@ _PIECES: Final[dict[tuple[Form, str], _Piece]] = {}
 
 
 class MergedDocument:
-    """Builds and caches the document; `read` returns the v3 document of a group and version."""
+    """Builds and caches the document; pieces are generated in the thread of `work`."""
 
-    def __init__(self, read: Callable[[Pair], Object]) -> None:
-        self._read = read
+    def __init__(self, work: ExpensiveWork) -> None:
+        self._work = work
         self._made: dict[Form, Document] = {}
 
-    def find(self, form: Form, hashes: Mapping[Pair, str]) -> Document | None:
-        """The cached document of these hashes of what is served; None if it must be generated first."""
+    async def read(self, form: Form, sources: Mapping[str, Callable[[], Object]]) -> Document:
+        """The document of these parts of what is served: what makes the v3 document of each, by its hash."""
+        digest = hashlib.sha256(f"{form} {' '.join(sources)}".encode()).hexdigest().upper()
         found = self._made.get(form)
-        return found if found is not None and found.digest == _digest(form, hashes) else None
+        if found is None or found.digest != digest:
+            pieces = [await self._piece(form, *source) for source in sources.items()]
+            found = self._made[form] = Document(await self._work.run(partial(_joined, form, pieces)), digest)
+        return found
 
-    async def make(self, form: Form, hashes: Mapping[Pair, str]) -> Document:
-        """The document of everything served at the time of the call."""
-        known = {digest: _PIECES.get((form, digest)) for digest in hashes.values()}
-        # Everything served is read at once, without a suspension point; only the encoding takes long.
-        new = {digest: self._read(pair) for pair, digest in hashes.items() if known[digest] is None}
-        for digest, document in new.items():
-            known[digest] = _cache_piece((form, digest), _piece(form, convert_to_v2(document)))
-            await asyncio.sleep(0)
-        pieces = [piece for piece in known.values() if piece is not None]
-        made = self._made[form] = Document(_joined(form, pieces), _digest(form, hashes))
-        return made
+    async def _piece(self, form: Form, digest: str, source: Callable[[], Object]) -> _Piece:
+        found = _PIECES.get((form, digest))
+        if found is None:
+            found = await self._work.run(lambda: _encoded(form, convert_to_v2(source())))
+            _cache_piece((form, digest), found)
+        return found
 
 
-def _cache_piece(key: tuple[Form, str], piece: _Piece) -> _Piece:
+def _cache_piece(key: tuple[Form, str], piece: _Piece) -> None:
     while len(_PIECES) >= _MAX_CACHED_PIECES:
         del _PIECES[next(iter(_PIECES))]
     _PIECES[key] = piece
-    return piece
 
 
-def _digest(form: Form, hashes: Mapping[Pair, str]) -> str:
-    return hashlib.sha256(f"{form} {' '.join(hashes.values())}".encode()).hexdigest().upper()
-
-
-def _piece(form: Form, document: Object) -> _Piece:
+def _encoded(form: Form, document: Object) -> _Piece:
     paths, definitions = document["paths"], document["definitions"]
     if form == "protobuf":
         made = {name: write_part("Definitions", {name: schema}) for name, schema in definitions.items()}

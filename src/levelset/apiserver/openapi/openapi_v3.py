@@ -10,7 +10,6 @@ from typing import Any
 from levelset.apiserver.discovery import VERSION, Subresource, subresources_of
 from levelset.apiserver.openapi.builtin_enums import with_enums
 from levelset.apiserver.openapi.custom_schemas import META, REFERENCE, custom_schema, list_schema
-from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.schema import builtin_names, components
 
@@ -167,9 +166,8 @@ PARTS = {
 }
 
 
-def openapi_document(catalog: Catalog, group: str, version: str) -> Object:
-    """The document of this group and version."""
-    resources = catalog.resources(group, version)
+def openapi_document(resources: list[ServedResource]) -> Object:
+    """The document of the resources of a group and version."""
     paths = {path: item for served in resources for path, item in resource_paths(served, *_schema_names(served))}
     return {
         "openapi": "3.0.0",

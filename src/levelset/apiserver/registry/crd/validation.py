@@ -5,7 +5,6 @@ conversion, and what cannot change. `expression_rules` makes the validator of a 
 """
 
 import functools
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,9 +16,10 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import check_structural, compile_schema, field_errors
 from levelset.apiserver.schema.json_values import count_values
-from levelset.apiserver.schema.schema_nodes import as_list, as_map
+from levelset.apiserver.schema.schema_nodes import as_map
 from levelset.apiserver.wire.json_path import parse_path
 from levelset.errors import BadPointer, Cause
+from levelset.objects.codec import decode_tree, encode_tree
 from levelset.objects.names import check_dns1035_label, check_dns1123_subdomain
 from levelset.re2.step_budget import charge, charge_import
 
@@ -46,6 +46,8 @@ RULES_NOT_CHECKED = (
 )
 _STEPS_PER_VALUE = 100  # of validating a schema
 _STEPS_PER_CHARACTER = 3  # of compiling the rules of a schema
+# Rules in the JSON of a schema, in which quotes inside a text are escaped.
+_RULES = re.compile(rb'"x-kubernetes-validations":(?!\[\]|null)')
 _PATH = "\0"  # a placeholder for the path of the schema, so that compiled rules can be shared
 _ERROR_TYPES = {
     "FieldValueInvalid": "Invalid value",
@@ -312,9 +314,10 @@ def _plain_names(text: str) -> tuple[str, ...] | None:
 
 def check_expressions(schema: Any, path: str) -> list[Cause]:
     """Validates the CEL rules of the structural schema at this path."""
-    if not _has_rules(schema):
+    encoded = encode_tree(schema)
+    if not _RULES.search(encoded):
         return []
-    causes = map(_cause, _compiled(json.dumps(schema)).problems)
+    causes = map(_cause, _compiled(encoded).problems)
     return [Cause(one.field.replace(_PATH, path), one.reason, one.message.replace(_PATH, path)) for one in causes]
 
 
@@ -323,9 +326,9 @@ def expression_rules(schema: Any) -> Callable[[Any, Any, list[Cause]], list[Caus
 
     It is called with the new object, the old one, and the causes that were found before.
     """
-    if not _has_rules(schema):
+    encoded = encode_tree(schema)
+    if not _RULES.search(encoded):
         return None
-    encoded = json.dumps(schema)
 
     def check(new: Any, old: Any, causes: list[Cause]) -> list[Cause]:
         if any(cause.reason in _BLOCKING for cause in causes):
@@ -358,24 +361,13 @@ def _invalid_rule_cause(problem: "Finding") -> Cause:
 
 
 @functools.lru_cache(256)
-def _compiled(schema: str) -> "Rules":
+def _compiled(schema: bytes) -> "Rules":
     """The compiled rules of a schema, given as JSON so that equal schemas are compiled once."""
     charge_import("levelset.cel", CEL_IMPORT_STEPS)
     charge(_STEPS_PER_CHARACTER * len(schema))
     from levelset.cel import compile_rules  # noqa: PLC0415 - slow to load, and most schemas have no rules
 
-    return compile_rules(json.loads(schema), _PATH)
-
-
-def _has_rules(schema: Any) -> bool:
-    pending = [schema]
-    while pending:
-        tree = pending.pop()
-        members = as_map(tree)
-        if members is not None and members.get("x-kubernetes-validations"):
-            return True
-        pending += (as_list(tree) or []) if members is None else members.values()
-    return False
+    return compile_rules(decode_tree(schema), _PATH)
 
 
 def _cause(finding: "Finding") -> Cause:
