@@ -83,7 +83,7 @@ class Environment:
 
         Installers compile what they unpack, and not what is used from its sources: the first start would do it.
         """
-        sources = [str(self._root / path / "src") for path in PACKAGES]
+        sources = [str(self._root / "examples"), *(str(self._root / path / "src") for path in PACKAGES)]
         with subprocess.Popen([self._python, "-m", "compileall", "-qq", *sources]) as process:
             try:
                 yield

@@ -119,11 +119,13 @@ def test_uv_installs_the_lock_with_hashes_and_then_the_sources(clone: Path, caps
 
 
 def test_the_sources_are_compiled_so_that_the_first_start_is_as_fast_as_the_next(clone: Path) -> None:
-    for path in PACKAGES:
-        (clone / path / "src" / "module.py").write_text("LINE = 1\n")
+    (clone / "examples").mkdir()
+    sources = [clone / "examples", *(clone / path / "src" for path in PACKAGES)]
+    for folder in sources:
+        (folder / "module.py").write_text("LINE = 1\n")
     Environment(clone, uv=str(clone / "uv")).set_up("run")
     assert all("--compile-bytecode" in call for call in calls(clone) if call.startswith("pip "))
-    assert [len(list((clone / path).glob("src/__pycache__/module.*.pyc"))) for path in PACKAGES] == [1] * len(PACKAGES)
+    assert [len(list(folder.glob("__pycache__/module.*.pyc"))) for folder in sources] == [1] * len(sources)
 
 
 def test_the_tools_are_added_to_an_environment_that_is_kept(clone: Path) -> None:

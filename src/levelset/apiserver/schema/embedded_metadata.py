@@ -4,12 +4,11 @@ An embedded resource has its own `apiVersion`, `kind` and `metadata`. Unknown me
 the known ones must have the right type; names are checked loosely, because the rules of the embedded kind are unknown.
 """
 
-import re
-
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.schema.json_values import join
 from levelset.apiserver.schema.schema_nodes import Node, Tree, as_list, as_map, read_schema
 from levelset.errors import Cause
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["METADATA", "check_identity", "is_plain_identity"]
 
@@ -51,10 +50,10 @@ METADATA: Node = read_schema(
     }
 )
 
-_KIND = re.compile(r"[a-zA-Z](?:[-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?")
-_NAME = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)")
-_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?){0,126}")
+_KIND = Pattern(r"[a-zA-Z](?:[-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?")
+_NAME = Pattern(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)")
+_VALUE = Pattern(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_PREFIX = Pattern(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?){0,126}")
 
 
 def is_plain_identity(members: dict[str, Tree]) -> bool:

@@ -10,6 +10,8 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 
+from levelset.objects.lazy_pattern import Pattern
+
 __all__ = ["INT32", "INT64", "is_quantity", "text_format"]
 
 INT32 = (-(2**31), 2**31 - 1)
@@ -26,16 +28,16 @@ def is_quantity(text: str) -> bool:
     return _QUANTITY.fullmatch(text) is not None
 
 
-_QUANTITY = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,][0-9]+)?(?:[zZ]|[+-][0-9]{2}:[0-9]{2})")
-_GO_DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_LONG_DURATION = re.compile(
+_QUANTITY = Pattern(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)")
+_DATE = Pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = Pattern(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,][0-9]+)?(?:[zZ]|[+-][0-9]{2}:[0-9]{2})")
+_GO_DURATION = Pattern(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_LONG_DURATION = Pattern(
     r"[0-9]+\s*(?:ns|us|µs|ms|s|m|h|d|w|nano|micro|milli|sec|min|hr|hour|day|wk|week)", re.IGNORECASE
 )
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,251}[a-z0-9])?"
-_URI = re.compile(r"(?:/|[A-Za-z][A-Za-z0-9+.-]*:)[^\s\x00-\x1f\x7f]*")
-_EMAIL = re.compile(r"(?:[^<>]*<)?[^\s<>@\"(),:;\[\]\\]+@[^\s<>@]+>?")
+_URI = Pattern(r"(?:/|[A-Za-z][A-Za-z0-9+.-]*:)[^\s\x00-\x1f\x7f]*")
+_EMAIL = Pattern(r"(?:[^<>]*<)?[^\s<>@\"(),:;\[\]\\]+@[^\s<>@]+>?")
 
 
 def _is_date(text: str) -> bool:
@@ -128,7 +130,7 @@ def _is_rgb(text: str) -> bool:
 
 
 def _matches(pattern: str) -> Callable[[str], bool]:
-    compiled = re.compile(pattern)
+    compiled = Pattern(pattern)
     return lambda text: compiled.fullmatch(text) is not None
 
 

@@ -1,19 +1,19 @@
 """The URL library: URLs parsed as Go does, and their components."""
 
-import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote, unquote_plus
 
 from levelset.cel.errors import EvaluationError
 from levelset.cel.types import declare
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["OVERLOADS", "Url", "parse_url"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_PORT = re.compile(r":[0-9]*")
-_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_HOST = re.compile(r"[A-Za-z0-9!$&'()*+,;=:\[\]<>\"._~%\x80-\U0010ffff-]*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEME = Pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_PORT = Pattern(r":[0-9]*")
+_ESCAPE = Pattern(r"%(?![0-9A-Fa-f]{2})")
+_HOST = Pattern(r"[A-Za-z0-9!$&'()*+,;=:\[\]<>\"._~%\x80-\U0010ffff-]*")
+_CONTROL = Pattern(r"[\x00-\x1f\x7f]")
 _PATH_SAFE = "/:@!$&'()*+,;=~"
 
 

@@ -56,13 +56,11 @@ _RULES: Final[Sequence[tuple[type[EngineError], str]]] = (
         ),
     ),
 )
-_COMPILED: Final = tuple((error, re.compile(pattern, re.IGNORECASE)) for error, pattern in _RULES)
-_EXEC: Final = re.compile(
+_EXEC: Final = (
     r"^(Error response from daemon: .*(is not running|is paused)"
     r"|(Error|Error response from daemon): No such container"
     r"|Error: (can only create exec sessions on running|no container with name or ID)"
-    r"|.*cannot exec in a stopped)",
-    re.IGNORECASE | re.MULTILINE,
+    r"|.*cannot exec in a stopped)"
 )
 _SHOWN: Final = 1000
 
@@ -72,15 +70,15 @@ def map_error(operation: str, code: int, stderr: str) -> EngineError:
     message = f"{operation}: {_last_error(stderr) or f'exit code {code} without an error message'}"
     # The last message decides: before it there may be warnings, e.g. that an image was not found locally.
     for text in (_last_error(stderr), stderr):
-        for error, pattern in _COMPILED:
-            if pattern.search(text):
+        for error, pattern in _RULES:
+            if re.search(pattern, text, re.IGNORECASE):
                 return error(message)
     return EngineRefused(message)
 
 
 def may_be_container_error(stderr: str) -> bool:
     """Whether a failed `exec` may mean that the container does not run."""
-    return _EXEC.search(stderr) is not None
+    return re.search(_EXEC, stderr, re.IGNORECASE | re.MULTILINE) is not None
 
 
 def _last_error(stderr: str) -> str:
