@@ -64,15 +64,18 @@ from levelset.objects.timestamps import MicroTime, format_time, parse_time, seco
 from levelset.objects.unstructured import Unstructured
 
 if TYPE_CHECKING:
+    from levelset.objects.cron_schedule import BadSchedule, CronSchedule, parse_schedule, split_time_zone
     from levelset.objects.field_selectors import FieldRequirement, FieldSelector
     from levelset.objects.label_selectors import LabelSelector, Operator, Requirement
 
 __all__ = [
     "ApiStatus",
     "Atomic",
+    "BadSchedule",
     "CachedObject",
     "Column",
     "Condition",
+    "CronSchedule",
     "Declaration",
     "Definition",
     "DeleteOptions",
@@ -133,6 +136,7 @@ __all__ = [
     "origin_of",
     "owner_reference",
     "parse_api_version",
+    "parse_schedule",
     "parse_time",
     "plural_of",
     "python_name",
@@ -145,6 +149,7 @@ __all__ = [
     "set_condition",
     "set_controller",
     "set_owner",
+    "split_time_zone",
     "to_tree",
     "wire_name",
     "with_origin",
@@ -154,11 +159,15 @@ __all__ = [
 
 # Imported on first use: a program that only reads and writes objects needs no selectors.
 _LATE: Final = {
+    "BadSchedule": "levelset.objects.cron_schedule",
+    "CronSchedule": "levelset.objects.cron_schedule",
     "FieldRequirement": "levelset.objects.field_selectors",
     "FieldSelector": "levelset.objects.field_selectors",
     "LabelSelector": "levelset.objects.label_selectors",
     "Operator": "levelset.objects.label_selectors",
     "Requirement": "levelset.objects.label_selectors",
+    "parse_schedule": "levelset.objects.cron_schedule",
+    "split_time_zone": "levelset.objects.cron_schedule",
 }
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from levelset import GroupVersionKind
-from levelset.kinds.apps_v1 import Deployment, ReplicaSet
+from levelset.kinds.apps_v1 import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from levelset.kinds.batch_v1 import Job
 from levelset.kinds.core_v1 import Pod
 from levelset.testing import Cluster
@@ -21,7 +21,7 @@ def status_of(it: Any) -> Any:
 
 async def versions(cluster: Cluster) -> dict[Any, str]:
     """The resource version of each object; every write changes one."""
-    kinds: tuple[Any, ...] = (Deployment, ReplicaSet, Pod, Job)
+    kinds: tuple[Any, ...] = (Deployment, ReplicaSet, StatefulSet, DaemonSet, ControllerRevision, Pod, Job)
     return {one.ref: one.metadata.resource_version for kind in kinds for one in await cluster.list(kind)}
 
 

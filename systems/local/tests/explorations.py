@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from levelset import Controller, MergePatch, Ref
-from levelset.kinds.apps_v1 import Deployment, ReplicaSet
+from levelset.kinds.apps_v1 import Deployment, ReplicaSet, StatefulSet
 from levelset.kinds.batch_v1 import Job
 from levelset.kinds.core_v1 import Pod
 from levelset.testing import Cluster
@@ -13,14 +13,16 @@ from levelset_local import pod_state
 from levelset_local.deployments import deployments_controller, rollout_limits
 from levelset_local.jobs import FINALIZER, jobs_controller
 from levelset_local.replicasets import replicasets_controller
+from levelset_local.statefulsets import statefulsets_controller
 from systems.local.tests.cluster_queries import status_of
 from systems.local.tests.fake_kubelet import PodTimeline, kubelet
-from systems.local.tests.samples import deployment, job
+from systems.local.tests.samples import deployment, job, stateful_set
 
-__all__ = ["explorations", "jobs", "workloads"]
+__all__ = ["explorations", "jobs", "stateful_sets", "workloads"]
 
 WEB = Ref(Deployment, "web")
 SUM = Ref(Job, "sum")
+DB = Ref(StatefulSet, "db")
 SECONDS = 300.0  # a slow cache, a crash and an exponential back-off may add up
 
 
@@ -177,5 +179,48 @@ def jobs() -> list[Exploration]:
     ]
 
 
+def is_updated(it: StatefulSet) -> bool:
+    status = it.status
+    if status is None or status.observed_generation != it.metadata.generation:
+        return False
+    is_current = status.current_revision == status.update_revision
+    return is_current and status.replicas == status.available_replicas == it.spec.replicas
+
+
+async def update(user: Cluster) -> None:
+    await user.create(stateful_set(replicas=2))
+    await user.until(DB, is_updated, within=SECONDS)
+    await user.patch(DB, image("db:2"))
+    await user.until(DB, is_updated, within=SECONDS)
+
+
+async def shrink(user: Cluster) -> None:
+    await user.create(stateful_set(replicas=3))
+    await user.until(DB, is_updated, within=SECONDS)
+    await user.patch(DB, MergePatch({"spec": {"replicas": 1}}))
+    await user.until(DB, is_updated, within=SECONDS)
+
+
+def members_have_predecessors(state: State) -> None:
+    """A Pod of a StatefulSet exists only if all Pods before it do, except one that an update replaces."""
+    numbers = sorted(int(one.name.rpartition("-")[2]) for one in state.list(Pod))
+    missing = set(range(numbers[-1] + 1)) - set(numbers) if numbers else set[int]()
+    assert len(missing) <= 1, f"db-{numbers} without {missing}"
+
+
+def stateful_sets() -> list[Exploration]:
+    """StatefulSets, and a fake kubelet."""
+    return [
+        Exploration(
+            one,
+            lambda: [statefulsets_controller(), kubelet(lambda pod: PodTimeline(ready=2.0, stops=1.0))],
+            invariants=[members_have_predecessors],
+            stale_restarts=False,
+            name=f"stateful-set-{one.__name__}",
+        )
+        for one in (update, shrink)
+    ]
+
+
 def explorations() -> list[Exploration]:
-    return [*workloads(), *jobs()]
+    return [*workloads(), *jobs(), *stateful_sets()]

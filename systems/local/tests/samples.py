@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from levelset import ObjectMeta
-from levelset.kinds.apps_v1 import Deployment, ReplicaSet
-from levelset.kinds.batch_v1 import Job
+from levelset.kinds.apps_v1 import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from levelset.kinds.batch_v1 import CronJob, Job
 from levelset.kinds.core_v1 import (
     ContainerState,
     ContainerStateTerminated,
@@ -15,10 +15,10 @@ from levelset.kinds.core_v1 import (
     PodSpec,
     PodStatus,
 )
-from levelset.objects import from_tree
+from levelset.objects import from_tree, to_tree
 from levelset.testing import START
 
-__all__ = ["deployment", "job", "pod", "replica_set"]
+__all__ = ["cron_job", "daemon_set", "deployment", "job", "pod", "replica_set", "stateful_set"]
 
 
 def deployment(name: str = "web", *, replicas: int | None = 3, image: str = "web:1", **spec: Any) -> Deployment:
@@ -40,6 +40,28 @@ def deployment(name: str = "web", *, replicas: int | None = 3, image: str = "web
     return from_tree(Deployment, tree)
 
 
+def stateful_set(
+    name: str = "db", *, replicas: int = 3, image: str = "db:1", claims: int = 0, **spec: Any
+) -> StatefulSet:
+    """A StatefulSet; `claims` is the number of its claim templates."""
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    names = [f"data{number}" if number else "data" for number in range(claims)]
+    tree = to_tree(deployment(name, replicas=replicas, image=image))
+    tree |= {"kind": "StatefulSet", "spec": {**tree["spec"], "serviceName": name, **spec}}
+    tree["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": one}, "spec": claim} for one in names]
+    return from_tree(StatefulSet, tree)
+
+
+def daemon_set(
+    name: str = "agent", *, image: str = "agent:1", pod: dict[str, Any] | None = None, **spec: Any
+) -> DaemonSet:
+    """A DaemonSet; `pod` are further fields of its Pods' spec."""
+    tree = to_tree(deployment(name, image=image))
+    template = {**tree["spec"]["template"], "spec": {**tree["spec"]["template"]["spec"], **(pod or {})}}
+    given = {"selector": tree["spec"]["selector"], "template": template, **spec}
+    return from_tree(DaemonSet, {**tree, "kind": "DaemonSet", "spec": given})
+
+
 def job(name: str = "sum", *, restart: str = "Never", annotations: dict[str, str] | None = None, **spec: Any) -> Job:
     tree = {
         "apiVersion": "batch/v1",
@@ -54,6 +76,12 @@ def job(name: str = "sum", *, restart: str = "Never", annotations: dict[str, str
         },
     }
     return from_tree(Job, tree)
+
+
+def cron_job(schedule: str = "*/5 * * * *", *, name: str = "tick", **spec: Any) -> CronJob:
+    template = {"spec": to_tree(job())["spec"]}
+    tree = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}}
+    return from_tree(CronJob, {**tree, "spec": {"schedule": schedule, "jobTemplate": template, **spec}})
 
 
 def replica_set(

@@ -76,13 +76,12 @@ async def test_its_own_use_of_deprecated_endpoints_logs_no_warning(caplog: pytes
 
 
 async def test_creating_an_object_of_an_unsupported_kind_returns_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}
-    spec = {"selector": {"matchLabels": LABELS}, "serviceName": "web", "template": template}
+    spec = {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}
     with caplog.at_level(logging.WARNING):
         async with open_local(local_system()) as local:
-            await local.client.create(manifest("StatefulSet", "apps/v1", "web", spec))
+            await local.client.create(manifest("Ingress", "networking.k8s.io/v1", "web", spec))
     warnings = [str(vars(one).get("warning")) for one in caplog.records]
     # The controller of Endpoints, which Kubernetes has deprecated, gets a warning of its own.
     assert [one.partition(";")[0] for one in warnings if "Endpoints" not in one] == [
-        "StatefulSet is stored, but has no controller on this machine"
+        "Ingress is stored, but has no controller on this machine"
     ]

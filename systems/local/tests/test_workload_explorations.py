@@ -3,7 +3,7 @@
 import pytest
 
 from levelset.testing.explore import Exploration, replay
-from systems.local.tests.explorations import jobs, workloads
+from systems.local.tests.explorations import jobs, stateful_sets, workloads
 
 
 @pytest.mark.explore(budget=3)
@@ -15,6 +15,12 @@ def test_deployments_converge_under_all_faults(one: Exploration) -> Exploration:
 @pytest.mark.explore(budget=3)
 @pytest.mark.parametrize("one", jobs(), ids=lambda one: one.name)
 def test_jobs_converge_under_all_faults(one: Exploration) -> Exploration:
+    return one
+
+
+@pytest.mark.explore(budget=3)
+@pytest.mark.parametrize("one", stateful_sets(), ids=lambda one: one.name)
+def test_stateful_sets_converge_under_all_faults(one: Exploration) -> Exploration:
     return one
 
 

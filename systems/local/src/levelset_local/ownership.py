@@ -50,15 +50,21 @@ class ClaimPlan(Struct, Generic[O], frozen=True):
     to_release: tuple[O, ...] = ()
 
 
-def plan_claims(owner: Object, selector: LabelSelector, candidates: Iterable[O]) -> ClaimPlan[O]:
-    """Which candidates the owner has, should adopt and should release, by uid and by labels."""
+def _accept_all(_: Object) -> bool:
+    return True
+
+
+def plan_claims(
+    owner: Object, selector: LabelSelector, candidates: Iterable[O], *, accepts: Callable[[O], bool] = _accept_all
+) -> ClaimPlan[O]:
+    """Which candidates the owner has, should adopt and should release, by uid, by labels and by what it accepts."""
     owned: list[O] = []
     to_adopt: list[O] = []
     to_release: list[O] = []
     is_deleting = owner.metadata.deletion_timestamp is not None
     for one in candidates:
         controller = controller_of(one)
-        is_selected = selector.matches(one.metadata.labels)
+        is_selected = selector.matches(one.metadata.labels) and accepts(one)
         if controller is None:
             if is_selected and not is_deleting and one.metadata.deletion_timestamp is None:
                 to_adopt.append(one)
@@ -73,15 +79,16 @@ async def claim(
     kind: type[O],
     selector: LabelSelector,
     *,
+    accepts: Callable[[O], bool] = _accept_all,
     on_adopt: Change[O] = lambda one: one,
     on_release: Change[O] = lambda one: one,
 ) -> list[O]:
     """The children of an owner, after it has adopted matching orphans and released children that no longer match.
 
-    `on_adopt` and `on_release` make further changes to an object in the same write. Raises Conflict if another
-    controller has written the object first.
+    An object that it does not accept is never adopted, whatever its labels are. `on_adopt` and `on_release` make
+    further changes to an object in the same write. Raises Conflict if another controller has written the object first.
     """
-    claims = plan_claims(owner, selector, await _candidates(ctx, owner, kind, selector))
+    claims = plan_claims(owner, selector, await _candidates(ctx, owner, kind, selector), accepts=accepts)
     for one in claims.to_release:
         await ctx.save(on_release(remove_owner(one, owner)))
     found = list(claims.owned)
@@ -110,6 +117,11 @@ class SelectorRegistry:
         selectors.pop(ref, None)
         if not selectors:
             self._selectors.pop(ref.namespace, None)
+
+    def all_owners(self, _: Object) -> Iterator[Ref[Any]]:
+        """All owners, for objects that concern every one of them."""
+        for selectors in list(self._selectors.values()):
+            yield from list(selectors)
 
     def owners_of(self, orphan: Object) -> Iterator[Ref[Any]]:
         """The owners whose selectors match an object; none if it has a controller."""

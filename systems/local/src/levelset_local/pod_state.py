@@ -11,6 +11,7 @@ __all__ = [
     "finished_at",
     "has_failed",
     "has_succeeded",
+    "int_or_percent",
     "is_active",
     "is_available",
     "is_finished",
@@ -101,6 +102,15 @@ def finished_at(pod: Pod) -> datetime | None:
         return max(ended)
     changed = [one.last_transition_time for one in pod.status.conditions if one.last_transition_time is not None]
     return pod.metadata.deletion_timestamp or max(changed, default=pod.metadata.creation_timestamp)
+
+
+def int_or_percent(given: int | str, total: int, *, up: bool) -> int:
+    """A number of Pods, given as such or as a percentage of the total, rounded up or down."""
+    if isinstance(given, int):
+        return max(0, given)
+    digits = given.removesuffix("%")
+    whole = total * (int(digits) if digits.isascii() and digits.isdigit() else 0)
+    return -(-whole // 100) if up else whole // 100
 
 
 def pod_from_template(template: PodTemplateSpec, *, generate_name: str, namespace: str | None) -> Pod:

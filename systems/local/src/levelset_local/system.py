@@ -13,6 +13,8 @@ from msgspec import Struct, field
 from levelset import Controller, Manager, System
 from levelset.apiserver import LogRequest
 from levelset.kinds.core_v1 import Pod
+from levelset_local.cronjobs import cronjobs_controller
+from levelset_local.daemonsets import daemonsets_controller
 from levelset_local.deployments import deployments_controller
 from levelset_local.endpoints import ENDPOINTS_WARNING, endpoint_slices_controller, endpoints_controller
 from levelset_local.jobs import jobs_controller
@@ -25,9 +27,11 @@ from levelset_local.node import (
     pod_logs,
     pods_controller,
 )
+from levelset_local.persistent_volumes import claims_controller, volumes_controller
 from levelset_local.replicasets import replicasets_controller
 from levelset_local.services import Proxies, services_controller
 from levelset_local.services.resolver import RESOLVER_VARIABLE, Resolver
+from levelset_local.statefulsets import statefulsets_controller
 from levelset_local.unsupported_kinds import unsupported_kind_webhooks
 from levelset_machine import LogRotation, LogStore, Machine, SocketProber, claim_block, scratch_folder
 
@@ -55,7 +59,7 @@ def local_system(options: Options | None = None) -> System:
 
 
 class DataPlane:
-    """The controllers of Deployments, ReplicaSets, Jobs, Pods, EndpointSlices and Services for one node.
+    """The controllers of workloads, Pods, volumes, EndpointSlices and Services for one node.
 
     Without `proxies` the addresses of Services are not listened on. The caller opens the node's runner and the proxies,
     and closes them after the controllers have stopped.
@@ -72,11 +76,16 @@ class DataPlane:
         made: list[Controller[Any]] = [
             deployments_controller(),
             replicasets_controller(),
+            statefulsets_controller(),
+            daemonsets_controller(),
             jobs_controller(),
+            cronjobs_controller(),
             endpoint_slices_controller(),
             endpoints_controller(),
             node_controller(self.node),
             pods_controller(self.node),
+            claims_controller(self.node.folder),
+            volumes_controller(self.node.folder),
         ]
         return made if self.proxies is None else [*made, services_controller(self.proxies)]
 

@@ -1,4 +1,4 @@
-"""Admission webhooks that warn about kinds without a controller on this machine, such as StatefulSets.
+"""Admission webhooks that warn about kinds without a controller on this machine, such as Ingresses.
 
 The objects are stored like any others; kubectl shows the warning when one is created.
 """
@@ -7,23 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from levelset import Object, Review, validates
-from levelset.kinds.apps_v1 import DaemonSet, StatefulSet
 from levelset.kinds.autoscaling_v2 import HorizontalPodAutoscaler
-from levelset.kinds.batch_v1 import CronJob
-from levelset.kinds.core_v1 import PersistentVolumeClaim, ReplicationController
+from levelset.kinds.core_v1 import ReplicationController
 from levelset.kinds.networking_v1 import Ingress, NetworkPolicy
 
 __all__ = ["unsupported_kind_webhooks"]
 
 _INSTEAD: Final[Mapping[type[Object], str]] = {
-    CronJob: "`kubectl create job --from=cronjob/NAME` runs it once",
-    DaemonSet: "with one node, a Deployment does the same",
     HorizontalPodAutoscaler: "`kubectl scale` changes the number of Pods",
     Ingress: "Services have addresses that are reachable on this machine",
     NetworkPolicy: "every Pod of this machine can reach every other",
-    PersistentVolumeClaim: "a hostPath volume is a persistent folder",
     ReplicationController: "a Deployment does the same",
-    StatefulSet: "a Deployment with a hostPath volume may be sufficient",
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from levelset import ObjectMeta
 from levelset.kinds.core_v1 import ConfigMap, Secret
+from levelset_local.node.claimed_volumes import ClaimedVolume
 from levelset_local.node.config_sources import ConfigSources
 from levelset_local.node.downward_api import PodInfo
 from levelset_local.node.mounts import mount, path_below, rewrite_mount_path, set_up_volume, write_files
@@ -21,6 +22,7 @@ SOURCES = ConfigSources(
     },
     {"key": Secret(metadata=ObjectMeta(name="key"), data={"token": b"x"})},
     {("", 3607): "signed"},
+    {"data": ClaimedVolume("/srv/data", "Directory"), "unbound": ClaimedVolume()},
 )
 
 
@@ -64,6 +66,10 @@ def test_the_token_of_the_account_is_private() -> None:
     assert files(projected={"sources": [token], "defaultMode": 0o644}) == {"token": (b"signed", 0o600)}
 
 
+def test_the_volume_of_a_claim_is_the_folder_that_it_is_bound_to() -> None:
+    assert inside(persistentVolumeClaim={"claimName": "data"}) == Host("/srv/data", "Directory")
+
+
 def test_empty_dir_and_host_path_volumes() -> None:
     assert inside(emptyDir={}) == Empty()
     assert inside(hostPath={"path": "/srv", "type": "Directory"}) == Host("/srv", "Directory")
@@ -77,6 +83,8 @@ def test_empty_dir_and_host_path_volumes() -> None:
         ({"configMap": {"name": "settings", "items": [{"key": "x", "path": "x"}]}}, "non-existent config key: x"),
         ({"secret": {"secretName": "key", "items": [{"key": "x", "path": "x"}]}}, "non-existent secret key: x"),
         ({"configMap": {"name": "settings", "items": [{"key": "a", "path": "../x"}]}}, "must be relative"),
+        ({"persistentVolumeClaim": {"claimName": "none"}}, 'persistentvolumeclaim "none" not found'),
+        ({"persistentVolumeClaim": {"claimName": "unbound"}}, "is not bound to a volume of this machine"),
         ({"nfs": {"server": "x", "path": "/"}}, "not supported here"),
         ({"projected": {"sources": [{"clusterTrustBundle": {"path": "t"}}]}}, "not supported here"),
         ({"projected": {"sources": [{"serviceAccountToken": {"path": "t", "audience": "x"}}]}}, "has issued none"),

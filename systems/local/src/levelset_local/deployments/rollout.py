@@ -14,6 +14,7 @@ from msgspec import Struct
 from levelset import replace
 from levelset.kinds.apps_v1 import Deployment, DeploymentSpec, ReplicaSet, ReplicaSetStatus
 from levelset_local.deployments import revisions
+from levelset_local.pod_state import int_or_percent
 
 __all__ = [
     "ReplicaSetSize",
@@ -75,9 +76,9 @@ def rollout_limits(spec: DeploymentSpec) -> RolloutLimits:
     if spec.strategy.type == "Recreate":
         return RolloutLimits(desired)
     given = spec.strategy.rolling_update
-    surge = _count("25%" if given is None or given.max_surge is None else given.max_surge, desired, up=True)
+    surge = int_or_percent("25%" if given is None or given.max_surge is None else given.max_surge, desired, up=True)
     max_unavailable = "25%" if given is None or given.max_unavailable is None else given.max_unavailable
-    unavailable = _count(max_unavailable, desired, up=False)
+    unavailable = int_or_percent(max_unavailable, desired, up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return RolloutLimits(desired, surge, min(unavailable, desired))
@@ -194,15 +195,6 @@ def _is_saturated(new: ReplicaSet, limits: RolloutLimits) -> bool:
 
 def _all(new: ReplicaSet | None, olds: Sequence[ReplicaSet]) -> list[ReplicaSet]:
     return [*([] if new is None else [new]), *olds]
-
-
-def _count(given: int | str, desired: int, *, up: bool) -> int:
-    """A number of Pods, given as such or as a percentage of the desired number."""
-    if isinstance(given, int):
-        return max(0, given)
-    digits = given.removesuffix("%")
-    whole = desired * (int(digits) if digits.isascii() and digits.isdigit() else 0)
-    return -(-whole // 100) if up else whole // 100
 
 
 def _scaled_up(new: ReplicaSetSize, olds: Sequence[ReplicaSetSize], limits: RolloutLimits) -> int:

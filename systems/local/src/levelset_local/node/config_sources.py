@@ -1,4 +1,4 @@
-"""The ConfigMaps and Secrets that a Pod references, and those of them that exist; and the tokens of its account.
+"""The ConfigMaps, Secrets and claims that a Pod references, and those of them that exist; and its account's tokens.
 
 Tokens are requested for projected volumes, and again before they expire.
 """
@@ -20,8 +20,15 @@ from levelset.kinds.core_v1 import (
     ServiceAccountTokenProjection,
     Volume,
 )
+from levelset_local.node.claimed_volumes import ClaimedVolume
 
-__all__ = ["AccountTokens", "ConfigSources", "MissingReference", "config_map_refs", "secret_refs"]
+__all__ = [
+    "AccountTokens",
+    "ConfigSources",
+    "MissingReference",
+    "config_map_refs",
+    "secret_refs",
+]
 
 K = TypeVar("K")
 TokenKey = tuple[str, int]
@@ -35,11 +42,12 @@ class MissingReference(LookupError):
 
 
 class ConfigSources(Struct, frozen=True):
-    """The ConfigMaps and Secrets of a Pod that exist, by name, and the tokens of its account that were issued."""
+    """The ConfigMaps, Secrets and claims of a Pod that exist, by name, and the tokens that were issued for it."""
 
     config_maps: Mapping[str, ConfigMap] = field(default_factory=dict[str, ConfigMap])
     secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret])
     tokens: Mapping[TokenKey, str] = field(default_factory=dict[TokenKey, str])
+    claims: Mapping[str, ClaimedVolume] = field(default_factory=dict[str, ClaimedVolume])
 
     def config_map(self, name: str | None, *, optional: bool | None) -> ConfigMap | None:
         """The ConfigMap; if it does not exist, None if it is optional, else MissingReference is raised."""
@@ -48,6 +56,15 @@ class ConfigSources(Struct, frozen=True):
     def secret(self, name: str | None, *, optional: bool | None) -> Secret | None:
         """The Secret; if it does not exist, None if it is optional, else MissingReference is raised."""
         return _required(self.secrets, "secret", name, optional=optional)
+
+    def claim(self, name: str) -> tuple[str, str]:
+        """The path and the type of the volume of a claim; raises MissingReference if it is not bound."""
+        found = self.claims.get(name)
+        if found is None:
+            raise MissingReference(f'persistentvolumeclaim "{name}" not found')
+        if found.path is None:
+            raise MissingReference(f'persistentvolumeclaim "{name}" is not bound to a volume of this machine')
+        return found.path, found.type
 
     def token(self, projection: ServiceAccountTokenProjection) -> str:
         """The token of the Pod's account; raises MissingReference if the API server has not issued one."""

@@ -23,9 +23,24 @@ from levelset import (
     watches,
 )
 from levelset.kinds import core_v1
-from levelset.kinds.core_v1 import ConfigMap, Container, Pod, PodStatus, Secret, Service
+from levelset.kinds.core_v1 import (
+    ConfigMap,
+    Container,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodStatus,
+    Secret,
+    Service,
+)
 from levelset.runtime.controller import SELF_CHANGES
-from levelset_local.node.config_sources import AccountTokens, ConfigSources, config_map_refs, secret_refs
+from levelset_local.node.claimed_volumes import claim_refs, claimed_volumes
+from levelset_local.node.config_sources import (
+    AccountTokens,
+    ConfigSources,
+    config_map_refs,
+    secret_refs,
+)
 from levelset_local.node.launcher import Launcher, PodInputs
 from levelset_local.node.node import Node
 from levelset_local.node.plan import Plan, Remove, Start, Stop, plan
@@ -67,6 +82,8 @@ class PodReconciler:
             self.reconcile,
             references(ConfigMap, config_map_refs),
             references(Secret, secret_refs),
+            references(PersistentVolumeClaim, claim_refs),
+            watches(PersistentVolume, to=_no_pods),  # cached only: a claim is written after its volume
             watches(Service, to=_no_pods),  # cached only: they are read when a container starts
             references(core_v1.Node, self._node_refs, when=by.value(_is_cordoned)),
             remembers(self.states),
@@ -159,6 +176,7 @@ class PodReconciler:
             {name: one for name, one in maps if one is not None},
             {name: one for name, one in keys if one is not None},
             {} if pod.metadata.deletion_timestamp is not None else await self._tokens.read(pod, ctx),
+            claimed_volumes(pod, self.node.folder, ctx),
         )
         links: list[Service] = []
         if pod.spec.enable_service_links is not False:
@@ -240,7 +258,7 @@ def _is_cordoned(node: core_v1.Node) -> bool:
     return bool(node.spec.unschedulable)
 
 
-def _no_pods(_: Service) -> Iterable[Ref[Pod]]:
+def _no_pods(_: Service | PersistentVolume) -> Iterable[Ref[Pod]]:
     return ()
 
 

@@ -1,4 +1,4 @@
-"""The contents of a Pod's volumes: files from ConfigMaps, Secrets, tokens and the downward API, emptyDir, hostPath.
+"""The contents of a Pod's volumes: files of ConfigMaps, Secrets, tokens and the downward API, and folders.
 
 Pure: nothing is written here; `mounts` writes it to disk.
 """
@@ -68,6 +68,8 @@ def _contents(volume: Volume, info: PodInfo, sources: ConfigSources) -> Contents
         return Empty()
     if volume.host_path is not None:
         return Host(volume.host_path.path, volume.host_path.type or "")
+    if volume.persistent_volume_claim is not None:
+        return Host(*sources.claim(volume.persistent_volume_claim.claim_name))
     if volume.projected is not None:
         mode = volume.projected.default_mode
         parts = volume.projected.sources
@@ -89,7 +91,7 @@ def _single(volume: Volume, info: PodInfo, sources: ConfigSources) -> Iterable[F
         return _of_pod(volume.downward_api.items, info, volume.downward_api.default_mode)
     raise BadVolume(
         "volumes of this type are not supported here; "
-        "use configMap, secret, emptyDir, projected, downwardAPI or hostPath"
+        "use configMap, secret, emptyDir, projected, downwardAPI, hostPath or persistentVolumeClaim"
     )
 
 

@@ -1,7 +1,8 @@
 """Resolves the DNS names of Services to their addresses: a lookup for programs, and an HTTP server for Pods.
 
-`GET /resolve?name=web.shop.svc.cluster.local` returns `{"address": "127.96.0.7"}`. Every Pod has its URL in the
-variable LEVELSET_RESOLVER; the server listens on a loopback address.
+`GET /resolve?name=web.shop.svc.cluster.local` returns `{"address": "127.96.0.7", "addresses": [...]}`: the cluster IP,
+or the ready Pods of a headless Service. `db-0.db.shop.svc` is the Pod with the hostname `db-0` in the headless Service
+`db`. Every Pod has its URL in the variable LEVELSET_RESOLVER; the server listens on a loopback address.
 """
 
 import json
@@ -12,7 +13,8 @@ from typing import Final
 from levelset import Client, NotFound, Ref
 from levelset.http import Request, Response, Server
 from levelset.kinds.core_v1 import Service
-from levelset_machine import Lookup, parse_service_name
+from levelset.kinds.discovery_v1 import EndpointSlice
+from levelset_machine import Lookup, ServiceName, parse_service_name
 
 __all__ = ["RESOLVER_VARIABLE", "Resolver", "service_lookup"]
 
@@ -35,7 +37,7 @@ class Resolver:
     async def handle(self, request: Request) -> Response:
         """Handles one query."""
         name = request.parameter("name") or ""
-        parsed = parse_service_name(name)
+        hostname, parsed = _split_hostname(name)
         if request.path != "/resolve" or parsed is None:
             return _error(
                 404, f"{name!r} is not the name of a Service; request /resolve?name=web.shop.svc.cluster.local"
@@ -46,10 +48,31 @@ class Resolver:
             service = await self.client.get(Ref(Service, parsed.name, parsed.namespace or "default"))
         except NotFound as error:
             return _error(404, str(error))
-        address = service.spec.cluster_ip
-        if not address or address == "None":
-            return _error(404, f"Service {parsed.name} has no cluster IP")
-        return Response(200, _JSON, json.dumps({"address": address}).encode())
+        addresses = await self._addresses(self.client, service, hostname)
+        if not addresses:
+            what = f"no Pod with the hostname {hostname}" if hostname else "neither a cluster IP nor a ready Pod"
+            return _error(404, f"Service {parsed.name} has {what}")
+        return Response(200, _JSON, json.dumps({"address": addresses[0], "addresses": addresses}).encode())
+
+    async def _addresses(self, client: Client, service: Service, hostname: str | None) -> list[str]:
+        """The address of a Service; for a headless one those of its ready Pods, or of the one with the hostname."""
+        if hostname is None and _is_address(service.spec.cluster_ip):
+            return [service.spec.cluster_ip or ""]
+        labels = {"kubernetes.io/service-name": service.name}
+        slices = await client.list(EndpointSlice, namespace=service.namespace, labels=labels)
+        found = [one for each in slices for one in each.endpoints]
+        ready = (one for one in found if one.conditions.ready is not False)
+        chosen = ready if hostname is None else (one for one in ready if one.hostname == hostname)
+        return sorted(address for one in chosen for address in one.addresses)
+
+
+def _split_hostname(name: str) -> tuple[str | None, ServiceName | None]:
+    """The Service that a name refers to, and the hostname of one of its Pods in front of it, if there is one."""
+    parsed = parse_service_name(name)
+    hostname, dot, rest = name.partition(".")
+    if parsed is not None or not dot or ".svc" not in f"{rest}.":
+        return None, parsed
+    return hostname.lower(), parse_service_name(rest)
 
 
 def service_lookup(services: Iterable[Service]) -> Lookup:

@@ -27,6 +27,7 @@ from levelset.apiserver.registry.builtin.rules.workload_rules import counts, sel
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
+from levelset.objects import BadSchedule, parse_schedule, split_time_zone
 
 __all__ = ["CRON_JOB", "JOB", "schedule_problem"]
 
@@ -544,78 +545,16 @@ def _schedule(spec: Any, at: str, out: list[Cause], old: Any) -> None:
         out.append(field_errors.invalid(at, text, detail))
 
 
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_FIELDS: Final[tuple[tuple[int, int, dict[str, int]], ...]] = (
-    (0, 59, {}),
-    (0, 23, {}),
-    (1, 31, {}),
-    (1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
-    (0, 6, {name: number for number, name in enumerate(_DAYS)}),
-)
-_DESCRIPTORS: Final = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
-_DURATION: Final = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-
-
 def schedule_problem(text: str) -> str:
     """The problem of a cron schedule; empty if it is valid."""
-    if text.startswith(("TZ=", "CRON_TZ=")):
-        zone, _, text = text.partition("=")[2].partition(" ")
-        if _zone_problem(zone):
-            return f"provided bad location {zone}: {_zone_problem(zone)}"
-        text = text.strip()
-    if text.startswith("@every "):
-        given = text.removeprefix("@every ")
-        valid = _DURATION.fullmatch(given)
-        return "" if valid else f'failed to parse duration {text}: time: invalid duration "{given}"'
-    if text.startswith("@"):
-        return "" if text in _DESCRIPTORS else f"unrecognized descriptor: {text}"
-    fields = text.split()
-    if len(fields) != len(_FIELDS):
-        return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+    zone, text = split_time_zone(text)
+    if zone is not None and _zone_problem(zone):
+        return f"provided bad location {zone}: {_zone_problem(zone)}"
     try:
-        for field, (low, high, names) in zip(fields, _FIELDS, strict=True):
-            for part in filter(None, dict.fromkeys(field.split(","))):  # a million times the same is checked once
-                _check_range(part, low, high, names)
-    except ValueError as error:
+        parse_schedule(text)
+    except BadSchedule as error:
         return str(error)
     return ""
-
-
-def _check_range(text: str, low: int, high: int, names: dict[str, int]) -> None:
-    parts = text.split("/")
-    limits = parts[0].split("-")
-    if limits[0] in ("*", "?"):
-        first, last = low, high
-    else:
-        first = last = _number(limits[0], names)
-        if len(limits) == 2:
-            last = _number(limits[1], names)
-        elif len(limits) > 2:
-            raise ValueError(f"too many hyphens: {text}")
-    if len(parts) > 2:
-        raise ValueError(f"too many slashes: {text}")
-    step = _number(parts[1], {}) if len(parts) == 2 else 1
-    if len(parts) == 2 and len(limits) == 1:
-        last = high
-    if first < low:
-        raise ValueError(f"beginning of range ({first}) below minimum ({low}): {text}")
-    if last > high:
-        raise ValueError(f"end of range ({last}) above maximum ({high}): {text}")
-    if first > last:
-        raise ValueError(f"beginning of range ({first}) beyond end of range ({last}): {text}")
-    if step == 0:
-        raise ValueError(f"step of range should be a positive number: {text}")
-
-
-def _number(text: str, names: dict[str, int]) -> int:
-    if text.lower() in names:
-        return names[text.lower()]
-    if not re.fullmatch("[+-]?[0-9]+", text):
-        raise ValueError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
-    if int(text) < 0:
-        raise ValueError(f"negative number ({int(text)}) not allowed: {text}")
-    return int(text)
 
 
 def _time_zone(spec: Any, at: str, out: list[Cause], old: Any) -> None:
