@@ -51,8 +51,6 @@ def to_served(served: ServedResource, tree: Object, revision: int) -> None:
         _prune_and_default(served.storage_schema, tree)
     if served.convert is not None:
         _convert(served.convert, tree, served.api_version)
-        _prune_and_default(served.schema, tree)
-        return
     tree["apiVersion"] = served.api_version
     _prune(served.schema, tree)
 
@@ -65,7 +63,8 @@ def to_stored(served: ServedResource, tree: Object) -> None:
         if served.convert is not None:
             tree["apiVersion"] = served.api_version
             _convert(served.convert, tree, served.storage_api_version)
-        _prune(served.storage_schema, tree)
+        # Upstream sets the defaults of the storage version when it reads; here most reads copy the stored bytes.
+        _prune_and_default(served.storage_schema, tree)
     tree["apiVersion"] = served.storage_api_version
 
 

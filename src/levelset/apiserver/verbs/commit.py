@@ -13,14 +13,19 @@ import msgspec
 
 from levelset.apiserver.registry import conversion_webhook, strategy
 from levelset.apiserver.registry.metadata import is_deleting
-from levelset.apiserver.registry.storage_codec import check_depth, encode_for_storage, set_resource_version
+from levelset.apiserver.registry.storage_codec import (
+    check_depth,
+    encode_for_storage,
+    served_tree,
+    set_resource_version,
+)
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire.status_errors import cannot_write, too_large
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.storage import CancelledWrite, Change, Conditions, Item
 
-__all__ = ["WriteResult", "can_be_removed", "write"]
+__all__ = ["WriteResult", "can_be_removed", "preview", "write"]
 
 MAX_OBJECT_BYTES: Final = 4 * 1024 * 1024
 """The size limit of a stored object: more than the largest body, with room for the fields of the server."""
@@ -60,7 +65,7 @@ async def write(
     problem = state.reader.write_problem
     if problem is not None and not is_deleting(tree):
         raise cannot_write(served, metadata["name"], problem)
-    value = await _converted(served, tree) if served.converts_by_webhook else encode_for_storage(served, tree)
+    value = await _encoded(served, tree) if served.converts_by_webhook else encode_for_storage(served, tree)
     if len(value) > LARGE_OBJECT:
         await _check_large(state, tree, value, item)
     else:
@@ -92,6 +97,22 @@ async def write(
     if served.converts_by_webhook:
         await conversion_webhook.convert_items(served, [stored])  # for the response, which shows the served version
     return WriteResult(tree, stored, item is None)
+
+
+async def preview(served: ServedResource, tree: Tree, item: Item | None = None) -> WriteResult:
+    """What `write` would return; nothing is stored.
+
+    As what is stored, the object goes through the storage version, which may drop fields and set defaults.
+    """
+    if not served.stored_as_served:
+        draft = Item("", await _encoded(served, tree), 0, 0, 1)
+        if served.converts_by_webhook:
+            await conversion_webhook.convert_items(served, [draft])
+        tree = served_tree(served, draft)
+    if item is None:
+        tree["metadata"].pop("resourceVersion", None)
+        return WriteResult(tree, None, created=True)
+    return WriteResult(set_resource_version(tree, item.revision), None)
 
 
 async def _remove(state: ServerState, served: ServedResource, tree: Tree, item: Item, old: Tree | None) -> None:
@@ -135,7 +156,7 @@ async def _check_large(state: ServerState, tree: Tree, value: bytes, item: Item 
     await state.expensive_work.run(partial(check_depth, tree, value))
 
 
-async def _converted(served: ServedResource, tree: Tree) -> bytes:
+async def _encoded(served: ServedResource, tree: Tree) -> bytes:
     return await conversion_webhook.run_with_conversions(lambda: encode_for_storage(served, tree))
 
 

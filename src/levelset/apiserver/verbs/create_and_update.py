@@ -13,7 +13,7 @@ from levelset.apiserver.registry import conversion_webhook, strategy
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.metadata import is_deleting
 from levelset.apiserver.registry.object_decoder import DecodedObject, check_name_and_namespace
-from levelset.apiserver.registry.storage_codec import served_tree, set_resource_version
+from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
@@ -192,7 +192,7 @@ async def guaranteed_update(
         if state.quotas and namespace in state.quotas and not options.subresource:
             await charge_quotas(state, served, namespace, prepared.tree, old=old, dry_run=options.dry_run)
         if options.dry_run:
-            return WriteResult(set_resource_version(prepared.tree, item.revision), None)
+            return await commit.preview(served, prepared.tree, item)
         try:
             return await commit.write(state, served, item.key, prepared.tree, item=item, old=old)
         except Mismatch as error:
@@ -294,7 +294,7 @@ async def _commit_charged(
         await charge_quotas(state, served, namespace, tree, dry_run=dry_run)
     if dry_run:
         _raise_if_exists(served, name, state.reader.get_nowait(served.key(namespace, name)))
-        return WriteResult(tree, None, created=True)
+        return await commit.preview(served, tree)
     try:
         return await _commit_guarded(state, served, namespace, tree, guards)
     except BaseException:
