@@ -81,3 +81,8 @@ def test_unqualified_finalizers_cause_a_warning_once() -> None:
     metadata = {"finalizers": ["short", "example.com/f", "orphan"]}
     assert len(finalizer_warnings(metadata)) == 1
     assert finalizer_warnings(metadata, metadata) == []
+
+
+def test_the_prefix_of_a_generated_name_is_reported_before_the_name() -> None:
+    both = found({"name": "A_x", "generateName": "A_"})
+    assert both == [("metadata.generateName", "FieldValueInvalid"), ("metadata.name", "FieldValueInvalid")]

@@ -288,12 +288,12 @@ def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> lis
     causes: list[Cause] = []
     if old is None:
         name = metadata.get("name")
+        if "generateName" in metadata and rules.names_prefixes:
+            causes += _check_prefix(metadata["generateName"], rules)
         if not name:
             causes.append(field_errors.required("metadata.name", "name or generateName is required"))
         elif problems := rules.name_check(name):
             causes += [field_errors.invalid("metadata.name", name, one) for one in problems]
-        if "generateName" in metadata and rules.names_prefixes:
-            causes += _check_prefix(metadata["generateName"], rules)
         if not rules.generation and metadata.get("generation", 0) < 0:
             detail = "must be greater than or equal to 0"
             causes.append(field_errors.invalid("metadata.generation", metadata["generation"], detail))

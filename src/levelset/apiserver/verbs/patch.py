@@ -74,7 +74,7 @@ def check_media(served: ServedResource, media: str) -> None:
     """Raises 415 for a type of patches that the kind does not take."""
     known = _CUSTOM_RESOURCE_TYPES if served.custom else _BUILTIN_TYPES
     if media not in known:
-        raise unsupported_media_type(media, ", ".join(known))
+        raise unsupported_media_type(", ".join(known))
 
 
 def _read(body: bytes, options: WriteOptions) -> tuple[Any, WriteOptions]:

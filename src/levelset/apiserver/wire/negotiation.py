@@ -153,7 +153,7 @@ def read_object(request: Request, *, custom: bool = False) -> DecodedBody:
         return DecodedBody(_object(read_text(request.body, media, repeated)), tuple(repeated))
     if media == PROTOBUF and not custom:
         return DecodedBody(read_protobuf_body(request.body))
-    raise unsupported_media_type(media, f"{JSON}, {YAML}" if custom else f"{JSON}, {YAML}, {PROTOBUF}")
+    raise unsupported_media_type(f"{JSON}, {YAML}" if custom else f"{JSON}, {YAML}, {PROTOBUF}")
 
 
 def read_protobuf_body(data: bytes) -> Tree:

@@ -243,7 +243,7 @@ def _decoded(request: Request) -> Any:
     if given == PROTOBUF:
         return read_protobuf(request.body)
     if given == CBOR:
-        raise unsupported_media_type(given, f"application/json, application/yaml, {PROTOBUF}")
+        raise unsupported_media_type(f"application/json, application/yaml, {PROTOBUF}")
     if "yaml" not in given:
         return decode_tree(request.body)
     from levelset.objects.yaml_codec import read_yaml  # noqa: PLC0415 - loads the YAML parser only when it is needed

@@ -169,9 +169,9 @@ def not_acceptable(types: str) -> ApiError:
     return ApiError(text, code=406, reason="NotAcceptable")
 
 
-def unsupported_media_type(given: str, types: str) -> ApiError:
+def unsupported_media_type(types: str) -> ApiError:
     """415: the media type of the body is not supported."""
-    text = f"the body of the request was in an unknown format, {given!r}; accepted media types include: {types}"
+    text = f"the body of the request was in an unknown format - accepted media types include: {types}"
     return ApiError(text, code=415, reason="UnsupportedMediaType")
 
 

@@ -144,14 +144,14 @@ def _slice(new: Object, old: Object | None) -> Iterator[str]:
         yield "spec.addressType: FQDN endpoints are deprecated"
 
 
-def _named_for_pods(new: Object, old: Object | None) -> Iterator[str]:
-    problems = check_dns1123_label(new["metadata"].get("name", ""))
-    if old is None and problems:
-        text = "this is used in Pod names and hostnames, which can result in surprising behavior"
+def _named_for_pods(new: Object, old: Object | None, names: str = "Pod names and hostnames") -> Iterator[str]:
+    problems = check_dns1123_label(new["metadata"].get("name", "")) if old is None else ()
+    if problems:
+        text = f"this is used in {names}, which can result in surprising behavior"
         yield f"metadata.name: {text}; a DNS label is recommended: [{' '.join(problems)}]"
 
 
-def _job(new: Object, old: Object | None) -> Iterator[str]:
+def _replicas(new: Object, old: Object | None) -> Iterator[str]:
     yield from _named_for_pods(new, old)
     yield from _template("spec.template", new, old)
 
@@ -183,6 +183,7 @@ def _template(path: str, new: Object, old: Object | None) -> Iterator[str]:
 
 def _pod(new: Object, old: Object | None) -> Iterator[str]:
     if old is None:
+        yield from _named_for_pods(new, old, "the Pod's hostname")
         yield from _pod_spec(map_member(new, "spec"), "spec")
 
 
@@ -338,13 +339,13 @@ _WARNERS: Final[dict[tuple[str, str], Warner]] = {
     ("", "PersistentVolumeClaim"): _claim,
     ("", "Pod"): _pod,
     ("", "PodTemplate"): partial(_template, "template"),
-    ("", "ReplicationController"): partial(_template, "spec.template"),
+    ("", "ReplicationController"): _replicas,
     ("apps", "DaemonSet"): partial(_template, "spec.template"),
-    ("apps", "Deployment"): partial(_template, "spec.template"),
-    ("apps", "ReplicaSet"): partial(_template, "spec.template"),
+    ("apps", "Deployment"): _replicas,
+    ("apps", "ReplicaSet"): _replicas,
     ("apps", "StatefulSet"): _stateful_set,
     ("batch", "CronJob"): _cron_job,
-    ("batch", "Job"): _job,
+    ("batch", "Job"): _replicas,
     ("discovery.k8s.io", "EndpointSlice"): _slice,
     ("networking.k8s.io", "Ingress"): _ingress,
 }

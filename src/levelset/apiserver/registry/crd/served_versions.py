@@ -11,6 +11,7 @@ import msgspec
 
 from levelset.apiserver.registry.crd.names import is_terminating
 from levelset.apiserver.registry.crd.validation import expression_rules
+from levelset.apiserver.resources.catalog import sort_versions
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Column, Object, Rules, ScalePaths, ServedResource
 from levelset.apiserver.schema import Compiled, compile_schema
@@ -95,7 +96,7 @@ def _served(
         column_source=functools.partial(_columns, version),
         selectable=tuple(one["jsonPath"].lstrip(".") for one in list_member(version, "selectableFields")),
         rules=_rules(version, schemas[version["name"]]),
-        deprecation=_deprecation(spec["group"], version, names["kind"]),
+        deprecation=_deprecation(spec, version, names["kind"]),
         terminating=is_terminating(definition),
         since=sys.maxsize if differs else since,
     )
@@ -162,7 +163,14 @@ def _column(tree: Object) -> Column:
     )
 
 
-def _deprecation(group: str, version: Object, kind: str) -> str | None:
+def _deprecation(spec: Object, version: Object, kind: str) -> str | None:
+    """The warning of a deprecated version; by default it names the version to use: the preferred one above it."""
     if not version.get("deprecated"):
         return None
-    return version.get("deprecationWarning") or f"{group}/{version['name']} {kind} is deprecated"
+    if warning := version.get("deprecationWarning"):
+        return str(warning)
+    group, name = spec["group"], version["name"]
+    current = [one["name"] for one in spec["versions"] if one.get("served") and not one.get("deprecated")]
+    better = list(takewhile(lambda one: one != name, sort_versions([*current, name])))
+    advice = f"; use {group}/{better[0]} {kind}" if better else ""
+    return f"{group}/{name} {kind} is deprecated{advice}"
