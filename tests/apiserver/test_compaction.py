@@ -71,7 +71,7 @@ async def test_a_compaction_that_fails_is_tried_again(tmp_path: Path):
         async with open_server(storage, compaction=0.001) as api:
             await api.create(CONFIGMAPS, configmap("a"))
             await storage.close()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(120):
                 await warnings.enough.wait()
     finally:
         compaction.log.removeHandler(warnings)

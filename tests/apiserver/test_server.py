@@ -16,9 +16,9 @@ from tests.apiserver.support.kinds_harness import KindsHarness, definition, load
 def fetch(server: ApiServer, path: str, context: ssl.SSLContext | None, **headers: str) -> tuple[int, bytes]:
     host = server.url.partition("//")[2]
     if context is None:
-        connection = http.client.HTTPConnection(host, timeout=10)
+        connection = http.client.HTTPConnection(host, timeout=120)
     else:
-        connection = http.client.HTTPSConnection(host, timeout=10, context=context)
+        connection = http.client.HTTPSConnection(host, timeout=120, context=context)
     try:
         connection.request("GET", path, headers=headers)
         response = connection.getresponse()

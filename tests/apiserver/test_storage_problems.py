@@ -120,7 +120,7 @@ async def test_without_space_only_deletions_are_possible_and_the_server_is_not_r
 
 
 async def test_a_list_from_a_revision_ahead_of_the_store_gets_504(tmp_path: Path) -> None:
-    async with open_server(tmp_path / "data.db") as server, asyncio.timeout(30):
+    async with open_server(tmp_path / "data.db") as server, asyncio.timeout(300):
         status = decode(await call(server, "GET", MAPS, query="resourceVersion=99999999999"))
         assert (status["code"], status["reason"]) == (504, "Timeout")
 

@@ -55,7 +55,7 @@ class Process:
         """The output up to a line with this text."""
         lines: list[str] = []
         while not lines or text not in lines[-1]:
-            lines.append(self._lines.get(timeout=15))
+            lines.append(self._lines.get(timeout=120))
         return lines
 
 
@@ -70,7 +70,7 @@ def developing(folder: Path, target: str = "site.py:sites", *more: str) -> Gener
         try:
             yield Process(process)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=15) == 0
+            assert process.wait(timeout=120) == 0
         finally:
             process.kill()
 

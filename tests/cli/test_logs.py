@@ -113,7 +113,7 @@ async def test_a_followed_log_ends_with_the_signal_and_without_an_error() -> Non
             sys.executable, *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
         assert process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while await process.stdout.readline() != b"more\n":
                 pass
             process.send_signal(signal.SIGINT)

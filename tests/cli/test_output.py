@@ -128,5 +128,5 @@ def test_run_shows_the_caches_it_waits_for(tmp_path: Path) -> None:
         with contextlib.suppress(OSError):  # the other end is closed
             while os.read(mine, 1000):
                 pass
-        assert process.wait(timeout=15) == 0
+        assert process.wait(timeout=120) == 0
     os.close(mine)

@@ -29,7 +29,7 @@ def command(argv: Sequence[str], folder: Path) -> Generator[Process, None, None]
         try:
             yield Process(process)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=15) == 0
+            assert process.wait(timeout=120) == 0
         finally:
             process.kill()
 

@@ -31,7 +31,9 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(str(Path(one).resolve
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", START, *arguments]
-    return subprocess.run(command, cwd=folder, env=ENVIRONMENT, check=False, capture_output=True, text=True, timeout=20)
+    return subprocess.run(
+        command, cwd=folder, env=ENVIRONMENT, check=False, capture_output=True, text=True, timeout=120
+    )
 
 
 @contextmanager
@@ -51,7 +53,7 @@ def serving(
 
 def stop(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
     process.send_signal(number)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=120)
     return process.returncode, errors
 
 
@@ -82,7 +84,7 @@ def test_the_kubeconfig_has_an_address_that_reaches_the_host(tmp_path: Path, hos
         assert found.url.rpartition(":")[0] == f"https://{contact}"
         assert found.ca is not None
         context = ssl.create_default_context(cadata=found.ca.decode())
-        with urllib.request.urlopen(f"{found.url}/readyz", timeout=20, context=context) as response:
+        with urllib.request.urlopen(f"{found.url}/readyz", timeout=120, context=context) as response:
             assert response.status == 200
         assert stop(process, signal.SIGTERM) == (0, "")
 
@@ -92,7 +94,7 @@ def test_watches_end_properly_when_the_server_stops(tmp_path: Path) -> None:
         contact = read_kubeconfig(tmp_path / "levelset.kubeconfig")
         assert contact.ca is not None
         context = ssl.create_default_context(cadata=contact.ca.decode())
-        connection = http.client.HTTPSConnection(contact.url.partition("//")[2], timeout=20, context=context)
+        connection = http.client.HTTPSConnection(contact.url.partition("//")[2], timeout=120, context=context)
         connection.request("GET", "/api/v1/namespaces?watch=1", headers={"Authorization": f"Bearer {contact.token}"})
         response = connection.getresponse()
         first = [json.loads(response.readline())["type"] for _ in range(4)]

@@ -25,7 +25,7 @@ class HttpClient:
         self._tls = ssl.create_default_context(cadata=self.contact.ca.decode())
 
     def send(self, token: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        connection = http.client.HTTPSConnection(self.contact.url.partition("//")[2], timeout=20, context=self._tls)
+        connection = http.client.HTTPSConnection(self.contact.url.partition("//")[2], timeout=120, context=self._tls)
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         connection.request(method, path, json.dumps(body) if body is not None else None, headers)
         response = connection.getresponse()

@@ -39,7 +39,7 @@ def test_it_runs_the_modules_of_the_project_and_prints_the_next_step(tmp_path: P
                 lines.append(process.stdout.readline())
                 assert lines[-1], process.communicate()
             process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=15)
+            _, errors = process.communicate(timeout=120)
             assert process.returncode == 0, errors
         assert any(line.startswith("watches     Stranger") for line in lines)
         assert any(line.startswith("dashboard   http://127.0.0.1:") and "/?token=" in line for line in lines)
@@ -78,7 +78,7 @@ def test_an_empty_folder_gets_a_control_plane_and_three_first_steps(tmp_path: Pa
             there = asyncio.run(namespaces(tmp_path / "levelset.kubeconfig"))
         finally:
             process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=15)
+            _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
     assert "default" in there
     assert lines[0].startswith("dashboard   http://127.0.0.1:")
@@ -134,7 +134,7 @@ def ready_line(tmp_path: Path, *more: str) -> dict[str, Any]:
         assert process.stdout is not None
         result: dict[str, Any] = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGTERM)
-        rest, errors = process.communicate(timeout=15)
+        rest, errors = process.communicate(timeout=120)
         assert (process.returncode, rest) == (0, ""), errors
     return result
 

@@ -97,7 +97,7 @@ async def apply_all(kubeconfig: Path, manifests: list[dict[str, Any]]) -> Unstru
         for one in manifests:
             await client.apply(one)
         deployment = Ref(GroupVersionKind("apps", "v1", "Deployment"), "blog", "default")
-        return await client.wait(deployment, lambda one: "spec" in one.tree, within=15)
+        return await client.wait(deployment, lambda one: "spec" in one.tree, within=120)
 
 
 def test_the_control_plane_of_the_readme_runs_the_website_operator(tmp_path: Path) -> None:

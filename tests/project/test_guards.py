@@ -48,7 +48,7 @@ def test_a_module_that_another_thread_loads_may_be_waited_for(tmp_path: Path, mo
 SLOW = """
 import threading
 GO = threading.Event()
-assert GO.wait(10)
+assert GO.wait(120)
 IS_LOADED = True
 """
 

@@ -309,7 +309,7 @@ async def test_a_file_that_was_opened_on_a_full_disk_takes_writes_as_soon_as_the
     monkeypatch.setattr("levelset.storage.sqlite._SPACE_RETRY_SECONDS", 0.01)
     has_space = False
     monkeypatch.setattr(DiskReserve, "take", lambda _, __: has_space)
-    async with await SqliteStorage.open(path) as storage, asyncio.timeout(20):
+    async with await SqliteStorage.open(path) as storage, asyncio.timeout(300):
         assert storage.write_problem == f"the disk of {path} is full"
         await asyncio.sleep(0.03)
         assert storage.write_problem is not None
@@ -324,12 +324,12 @@ async def test_deleting_objects_on_a_full_disk_makes_the_file_shorter_until_writ
 ) -> None:
     monkeypatch.setattr("levelset.storage.sqlite._SPACE_RETRY_SECONDS", 0.01)
     limit = 4_000_000
-    async with await SqliteStorage.open(path, durability=durability) as storage, asyncio.timeout(60):
+    async with await SqliteStorage.open(path, durability=durability) as storage, asyncio.timeout(300):
         for number in range(100):
             await storage.put(f"/{number}", b"x" * 100_000, expected=0)
     assert path.stat().st_size > 10_000_000
     monkeypatch.setattr(DiskReserve, "take", lambda _, __: path.stat().st_size < limit)
-    async with await SqliteStorage.open(path, durability=durability) as storage, asyncio.timeout(60):
+    async with await SqliteStorage.open(path, durability=durability) as storage, asyncio.timeout(300):
         assert storage.write_problem == f"the disk of {path} is full"
         for number in range(90):
             await storage.delete(f"/{number}", expected=None)

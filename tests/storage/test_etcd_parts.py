@@ -140,6 +140,6 @@ def test_applying_the_differences_gives_the_new_state(writes, seen):
 
 async def test_closing_a_storage_that_was_not_started_is_allowed():
     storage = EtcdStorage("http://127.0.0.1:2379")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(120):
         await storage.close()
         await storage.close()

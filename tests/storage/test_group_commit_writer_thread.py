@@ -16,16 +16,16 @@ def writer() -> Iterator[WriterThread]:
     yield writer
     ended: Outcomes = SimpleQueue()
     writer.stop(ended.put)
-    assert ended.get(timeout=5) is None
-    writer._thread.join(5)
+    assert ended.get(timeout=120) is None
+    writer._thread.join(120)
 
 
 def test_jobs_run_in_order_and_their_outcomes_are_reported(writer: WriterThread) -> None:
     reported: Outcomes = SimpleQueue()
     writer.submit(lambda connection: connection.execute("CREATE TABLE t (x)"), reported.put)
     writer.submit(lambda connection: connection.execute("CREATE TABLE t (x)"), reported.put)
-    assert reported.get(timeout=5) is None
-    assert isinstance(reported.get(timeout=5), sqlite3.OperationalError)
+    assert reported.get(timeout=120) is None
+    assert isinstance(reported.get(timeout=120), sqlite3.OperationalError)
 
 
 def test_an_outcome_that_was_awaited_is_not_reported(writer: WriterThread) -> None:
@@ -49,7 +49,7 @@ def test_after_its_patience_a_submitter_continues_and_the_outcome_is_reported(wr
     assert not writer.is_idle
     assert reported.empty()
     gate.set()
-    assert reported.get(timeout=5) is None
+    assert reported.get(timeout=120) is None
 
 
 def test_an_outcome_is_delivered_once_even_when_the_wait_times_out_at_that_moment(writer: WriterThread) -> None:
@@ -57,6 +57,6 @@ def test_an_outcome_is_delivered_once_even_when_the_wait_times_out_at_that_momen
         reported: Outcomes = SimpleQueue()
         job = writer.submit_waiting(lambda _: None, reported.put, patience=0.000_001)
         if job is None:
-            assert reported.get(timeout=5) is None
+            assert reported.get(timeout=120) is None
         else:
             assert reported.empty()

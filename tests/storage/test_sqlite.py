@@ -234,7 +234,7 @@ async def test_no_thread_is_left_after_closing(path):
     async with await SqliteStorage.open(path) as storage:
         await storage.put("/a", b"", expected=0)
         thread = storage._writer._thread
-    thread.join(5)
+    thread.join(120)
     assert not [one.name for one in threading.enumerate() if one.name.startswith("levelset storage")]
 
 

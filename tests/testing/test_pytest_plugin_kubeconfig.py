@@ -48,10 +48,10 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), name="server")
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(120)
     yield path
     loop.call_soon_threadsafe(ended.set)
-    thread.join(10)
+    thread.join(120)
     loop.close()
 
 

@@ -53,7 +53,7 @@ import os, socket, time
 seen = []
 while len(seen) < 2:
     try:
-        with socket.create_connection((os.environ["HOST"], int(os.environ["PORT"])), timeout=20) as one:
+        with socket.create_connection((os.environ["HOST"], int(os.environ["PORT"])), timeout=120) as one:
             one.sendall(b"who\\n")
             answer = one.makefile().readline().strip()
     except OSError:
@@ -86,7 +86,7 @@ async def test_a_program_that_ignores_sigterm_is_killed_with_its_children() -> N
         root = identity_of_process(running)
         assert child is not None
         await local.client.delete(running.ref)
-        await local.client.wait_gone(running.ref, within=15)
+        await local.client.wait_gone(running.ref, within=120)
         assert not is_alive(root)
         assert not is_alive(child)
 

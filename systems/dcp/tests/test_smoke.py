@@ -21,7 +21,7 @@ asyncio.run(main())
 """
 CLIENT = """
 import os, socket
-with socket.create_connection((os.environ["HOST"], int(os.environ["PORT"])), timeout=20) as one:
+with socket.create_connection((os.environ["HOST"], int(os.environ["PORT"])), timeout=120) as one:
     one.sendall(b"hello\\n")
     print(one.makefile().readline(), end="", flush=True)
 """
@@ -29,7 +29,7 @@ with socket.create_connection((os.environ["HOST"], int(os.environ["PORT"])), tim
 
 async def until(client: Client, name: str, state: str) -> Executable:
     return await client.wait(
-        Ref(Executable, name), lambda one: bool(one.status and one.status.state == state), within=20
+        Ref(Executable, name), lambda one: bool(one.status and one.status.state == state), within=120
     )
 
 
@@ -70,5 +70,5 @@ async def test_deletion_stops_the_whole_process_tree() -> None:
             child = identity_of(int(await anext(lines)))
         assert child is not None
         await local.client.delete(running.ref)
-        await local.client.wait_gone(running.ref, within=20)
+        await local.client.wait_gone(running.ref, within=120)
         assert not is_alive(child)

@@ -47,7 +47,7 @@ async def test_a_deployment_serves_at_the_address_of_its_service_and_leaves_no_f
         await client.create(deployment())
         ports = [{"port": 80, "targetPort": 8080}]
         service = await client.create(manifest("Service", "v1", "web", {"selector": LABELS, "ports": ports}))
-        await client.wait(WEB, is_complete, within=15)
+        await client.wait(WEB, is_complete, within=120)
         found = await client.get(Ref(Service, "web", "default"))
         reader, writer = await asyncio.open_connection(found.spec.cluster_ip, 80)
         writer.write(b"GET / HTTP/1.0\r\n\r\n")
@@ -55,7 +55,7 @@ async def test_a_deployment_serves_at_the_address_of_its_service_and_leaves_no_f
         writer.close()
         await client.delete(service.ref)
         await client.delete(WEB)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while await asyncio.to_thread(files, tmp_path):  # noqa: ASYNC110 -- what it waits for is the system's doing
                 await asyncio.sleep(0.05)
         assert await client.list(Pod, namespace="default") == []

@@ -105,7 +105,7 @@ def is_ready(registry: ToolRegistry) -> bool:
 
 async def wait_for_tool(address: str) -> dict[str, Any]:
     """Retries until the agent has its tool: the tools file may change after the agent has started."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while True:
             answer = await send(address, '/tool add {"numbers": [40, 2]}')
             if "is not known" not in answer["text"]:

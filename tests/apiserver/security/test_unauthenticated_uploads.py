@@ -73,7 +73,7 @@ async def test_a_tls_connection_that_has_ended_leaves_nothing_to_the_garbage_col
                 writer.write(f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n".encode())
                 writer.transport.abort()
                 del writer
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 while _tls_protocols_of_servers():  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
         finally:

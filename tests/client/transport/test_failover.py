@@ -32,7 +32,7 @@ async def test_a_client_goes_on_with_another_server_and_a_watch_resumes_there():
             assert (await client.get(ConfigMap, "a")).metadata.uid == made.metadata.uid
             await client.create(ConfigMap(metadata=ObjectMeta(name="b")))
             version = made.metadata.resource_version
-            async with client.watch(ConfigMap, resource_version=version) as batches, asyncio.timeout(10):
+            async with client.watch(ConfigMap, resource_version=version) as batches, asyncio.timeout(120):
                 (event,) = await anext(aiter(batches))
             assert event.cached is not None
             assert event.cached.name == "b"

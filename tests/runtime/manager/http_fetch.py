@@ -26,7 +26,7 @@ async def announce_body(url: str, path: str, size: int) -> int:
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     try:
         writer.write(f"POST {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: {size}\r\n\r\n".encode())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             return int((await reader.readline()).split()[1])
     finally:
         writer.close()

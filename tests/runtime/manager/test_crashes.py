@@ -93,7 +93,7 @@ def test_a_controller_goes_on_after_a_crash_and_counts_it(
             await client.create(settings("a"))
             await client.create(Secret(metadata=ObjectMeta(name="s", namespace="default")))
             await client.create(settings("b"))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 await done.wait()
                 while not crashes(manager):  # noqa: ASYNC110 -- the metric is what is tested
                     await asyncio.sleep(0.001)

@@ -36,7 +36,7 @@ def test_reconciles_that_fail_and_requeue_within_a_millisecond_are_all_repeated(
         async with open_client(crd=False) as client, Manager(client, health=None) as manager:
             manager.add(Controller(ConfigMap, reconcile, namespace="default"))
             await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 await done.wait()
 
     with asyncio.Runner(loop_factory=new_loop) as runner:

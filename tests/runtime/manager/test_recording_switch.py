@@ -59,7 +59,7 @@ def run_manager(use: Use, record: Recording | None = None) -> None:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110 -- there is no notification
             await asyncio.sleep(0.005)
 
@@ -131,7 +131,7 @@ def test_a_program_keeps_its_own_handler_of_the_signal() -> None:
         loop.add_signal_handler(signal.SIGUSR1, seen.set)
         _handle_signals(manager)
         os.kill(os.getpid(), signal.SIGUSR1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await seen.wait()
         assert manager.recorder is None
 

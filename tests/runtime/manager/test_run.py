@@ -226,6 +226,6 @@ def test_uvloop_is_used_if_it_is_installed(tmp_path, uvloop, is_used):
     with started(write(tmp_path, after=after, more=", local=True")) as process:
         output = read_until(process, "loop ", "sold tea")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=120) == 0
     assert ("loop uvloop" in output) is is_used
     assert "ImportError" not in output

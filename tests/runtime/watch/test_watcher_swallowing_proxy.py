@@ -62,7 +62,7 @@ async def test_a_watch_that_carries_nothing_is_opened_again_and_nothing_is_misse
             proxy.swallow()
             for number in range(5):
                 await direct.create(ConfigMap.new(f"m{number}", namespace="default"))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while len(await cluster.list(ConfigMap, namespace="default")) < before + 5:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             (stats,) = cluster.stats()

@@ -73,7 +73,7 @@ async def test_dcp_starts_with_the_orphan_cleanup() -> None:
                 gone.set()
 
     watching = asyncio.ensure_future(watch())
-    async with open_local(dcp_system(Options(engine=engine))), asyncio.timeout(10):
+    async with open_local(dcp_system(Options(engine=engine))), asyncio.timeout(120):
         await gone.wait()
     watching.cancel()
     assert await names(engine) == (["alive"], ["net-alive"])

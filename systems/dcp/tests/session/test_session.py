@@ -77,8 +77,8 @@ async def test_cleanup_without_stopping(tmp_path: Path) -> None:
         assert (await send(session, "PATCH", {"status": "CleanupComplete"}))[0] == 202
         with pytest.raises((Denied, Forbidden, ApiError), match="shutting down"):
             await client.create(exe(name="two"))
-        await client.wait_gone(running.ref, within=15)
-        async with asyncio.timeout(15):
+        await client.wait_gone(running.ref, within=120)
+        async with asyncio.timeout(120):
             await session.wait_cleaned()
         assert (await send(session, "PATCH", {"status": "CleaningResources"}))[0] == 200
         assert (await send(session, "PATCH", {"status": "CleanupComplete"}))[0] == 204
@@ -102,7 +102,7 @@ async def test_dependents_are_deleted_before_their_dependencies(tmp_path: Path) 
         await client.wait(
             Ref(ExecutableReplicaSet, "web"),
             lambda one: bool(one.status and one.status.running_replicas == 2),
-            within=15,
+            within=120,
         )
         replicas = [
             identity_of(one.status.pid) for one in await client.list(Executable) if one.status and one.status.pid
@@ -145,7 +145,7 @@ async def test_a_session_stops_with_its_monitored_process(tmp_path: Path) -> Non
             program = identity_of(running.status.pid)
             assert program is not None
             parent.kill()
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(120):
                 await session.wait_stopping()
             assert "has exited" in session.why
             assert not is_alive(program)
@@ -163,7 +163,7 @@ async def test_a_signal_stops_a_session_gracefully(tmp_path: Path) -> None:
         identity = identity_of(running.status.pid)
         assert identity is not None
         session.process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(120):
             assert await session.process.wait() == 0
         assert not is_alive(identity)
         assert not await asyncio.to_thread(session.kubeconfig.exists)
@@ -178,10 +178,10 @@ async def test_a_second_signal_terminates_a_session(tmp_path: Path) -> None:
             assert await anext(lines) == "up"
         session.process.send_signal(signal.SIGTERM)
         await session.client.wait(
-            Ref(Executable, "one"), lambda one: one.metadata.deletion_timestamp is not None, within=15
+            Ref(Executable, "one"), lambda one: one.metadata.deletion_timestamp is not None, within=120
         )
         session.process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(120):
             assert await session.process.wait() == -signal.SIGTERM
 
 
@@ -207,7 +207,7 @@ async def test_the_command_shows_logs_and_stops_sessions(tmp_path: Path, capfd: 
         code, _, err = await asyncio.to_thread(run_command, capfd, "logs", "other", *where)
         assert (code, "not found" in err) == (1, True)
         assert await asyncio.to_thread(run_command, capfd, "stop", *where) == (0, "", "")
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(120):
             await session.wait_stopping()
     code, _, err = await asyncio.to_thread(run_command, capfd, "stop", *where)
     assert (code, "there is no session" in err) == (2, True)

@@ -24,7 +24,7 @@ __all__ = [
     "wait_for_exit",
 ]
 
-WITHIN = 18.0
+WITHIN = 120.0
 
 
 @dataclass

@@ -222,7 +222,7 @@ review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 headers = {"Authorization": "Bearer " + open(folder + "token").read(), "Content-Type": "application/json"}
 url = os.environ["URL"] + "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 request = urllib.request.Request(url, json.dumps(review).encode(), headers)
-with urllib.request.urlopen(request, context=context, timeout=20) as response:
+with urllib.request.urlopen(request, context=context, timeout=120) as response:
     print(json.load(response)["status"]["userInfo"]["username"], open(folder + "namespace").read())
 """
 

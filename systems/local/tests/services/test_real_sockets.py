@@ -65,7 +65,7 @@ async def start(client: Client, name: str, ip: str, port: int) -> None:
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not await condition():  # noqa: ASYNC110 -- what it waits for is the system's doing
             await asyncio.sleep(0)
 

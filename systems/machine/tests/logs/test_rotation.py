@@ -224,7 +224,7 @@ async def test_the_flood_of_a_program_keeps_the_disk_bounded(tmp_path: Path) -> 
     store = LogStore(tmp_path, rotation=LogRotation(size=100_000, files=3))
     async with Machine(guard=False, grace=0.0) as machine:
         machine.start(python(FLOOD), out=store.open("web"))
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(120):
             async for chunk in store.read("web", LogOptions(follow=True)):
                 if b"line 040000" in chunk:
                     break
@@ -241,12 +241,12 @@ async def test_the_log_of_a_persistent_program_is_rotated_without_losing_a_line(
     store = LogStore(tmp_path, rotation=LogRotation(size=100_000, files=3))
     async with Machine(guard=False) as machine:
         process = machine.start(python(FLOOD), out=store.open("web"), persistent=True)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(120):
             async for chunk in store.read("web", LogOptions(follow=True)):
                 assert b"\0" not in chunk
                 if b"line 040000" in chunk:
                     break
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(120):
             while await disk_usage(tmp_path) > 330_000:  # noqa: ASYNC110  (a thread of the store has no event)
                 await asyncio.sleep(0.01)
         await machine.stop(process, grace=0.0)

@@ -121,7 +121,7 @@ async def test_the_timeout_covers_the_whole_request(so_far: bytes) -> None:
 async def test_headers_are_sent_and_may_replace_the_defaults() -> None:
     check = HttpCheck("", headers=(("Host", "web.example"), ("X-Token", "t"), ("user-agent", "me")))
     async with answering(b"HTTP/1.0 200 OK\r\n\r\n") as port:
-        await PROBER.probe(HttpCheck(f"http://{HOME}:{port}/a?b=c", check.headers, "HEAD"), timeout=5)
+        await PROBER.probe(HttpCheck(f"http://{HOME}:{port}/a?b=c", check.headers, "HEAD"), timeout=60)
     lines = requests_received[0].decode().split("\r\n")
     assert lines[0] == "HEAD /a?b=c HTTP/1.1"
     assert sorted(lines[1:-2]) == [
@@ -147,19 +147,19 @@ async def test_headers_are_sent_and_may_replace_the_defaults() -> None:
     ],
 )
 async def test_an_invalid_request_is_a_failure(check: HttpCheck) -> None:
-    assert (await PROBER.probe(check, timeout=5)).outcome == "Failure"
+    assert (await PROBER.probe(check, timeout=60)).outcome == "Failure"
 
 
 async def test_a_refused_connection_is_a_failure() -> None:
     port = free_port()
     assert (await probe(port)).outcome == "Failure"
-    assert (await PROBER.probe(TcpCheck(HOME, port), timeout=5)).outcome == "Failure"
-    assert (await PROBER.probe(TcpCheck(HOME, 99999), timeout=5)).outcome == "Failure"
+    assert (await PROBER.probe(TcpCheck(HOME, port), timeout=60)).outcome == "Failure"
+    assert (await PROBER.probe(TcpCheck(HOME, 99999), timeout=60)).outcome == "Failure"
 
 
 async def test_a_connection_is_enough_for_a_tcp_check() -> None:
     async with answering() as port:
-        assert (await PROBER.probe(TcpCheck(HOME, port), timeout=5)).outcome == "Success"
+        assert (await PROBER.probe(TcpCheck(HOME, port), timeout=60)).outcome == "Success"
 
 
 def untrusted_server() -> ssl.SSLContext:
@@ -170,7 +170,7 @@ def untrusted_server() -> ssl.SSLContext:
 async def test_an_untrusted_certificate_is_accepted() -> None:
     secure = await asyncio.to_thread(untrusted_server)
     async with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", secure=secure) as port:
-        assert (await PROBER.probe(HttpCheck(f"https://{HOME}:{port}/"), timeout=5)).outcome == "Success"
+        assert (await PROBER.probe(HttpCheck(f"https://{HOME}:{port}/"), timeout=60)).outcome == "Success"
 
 
 async def run_check(*argv: str, seconds: float = 10.0) -> ProbeResult:

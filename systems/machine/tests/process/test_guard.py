@@ -143,7 +143,7 @@ def test_an_unreported_process_with_the_marker_is_ended() -> None:
     child, other = cat(**{MARKER: "token.1"}), cat(**{MARKER: "token2.1"})
     try:
         end_all({}, "token", rounds=1)
-        assert (child.wait(timeout=15), other.poll()) == (-15, None)
+        assert (child.wait(timeout=120), other.poll()) == (-15, None)
     finally:
         for one in (child, other):
             one.kill()

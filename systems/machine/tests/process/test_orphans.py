@@ -39,7 +39,7 @@ def test_processes_of_a_killed_machine_are_ended_and_counted(folder: Path) -> No
     folder.mkdir(mode=0o700)
     (folder / "abc").touch()
     try:
-        assert (end_orphans(folder), child.wait(timeout=15), other.poll()) == (1, -15, None)
+        assert (end_orphans(folder), child.wait(timeout=120), other.poll()) == (1, -15, None)
         assert [*folder.iterdir()] == []
     finally:
         end(child)

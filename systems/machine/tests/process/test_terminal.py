@@ -36,11 +36,11 @@ class TerminalClient:
         return cls(*await asyncio.open_unix_connection(terminal.path))
 
     async def read_until(self, text: bytes) -> bytes:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(120):
             return await self._reader.readuntil(text)
 
     async def read_to_end(self) -> bytes:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(120):
             rest = await self._reader.read()
         await self.disconnect()
         return rest

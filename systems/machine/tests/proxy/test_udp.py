@@ -30,7 +30,7 @@ class Peer(asyncio.DatagramProtocol):
             self.transport.sendto(self.prefix + data, addr)
 
     async def receive(self) -> bytes:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await self.received.get()
 
 
@@ -67,7 +67,7 @@ async def proxying(*endpoints: Endpoint, **options: Any) -> AsyncIterator[tuple[
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110 -- the condition has no event
             await asyncio.sleep(0)
 

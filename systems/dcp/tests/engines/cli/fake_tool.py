@@ -118,7 +118,7 @@ def stop(state: State, args: list[str]) -> None:
         os.kill(held["pid"], signal.SIGTERM)
         if not state.wait_for(held["id"], lambda one: one["status"] != "running", float(options["--time"][0])):
             os.kill(held["pid"], signal.SIGKILL)
-            state.wait_for(held["id"], lambda one: one["status"] != "running", 5)
+            state.wait_for(held["id"], lambda one: one["status"] != "running", 60)
     print(rest[0])
 
 
@@ -133,7 +133,7 @@ def remove(state: State, args: list[str]) -> None:
         if "--force" not in options:
             raise ToolError(output.error_message(state.dialect, "running", held["id"]), 2)
         os.kill(held["pid"], signal.SIGKILL)
-        state.wait_for(held["id"], lambda one: one["status"] != "running", 5)
+        state.wait_for(held["id"], lambda one: one["status"] != "running", 60)
     with state.locked():
         state.drop("containers", held["id"])
     state.emit(output.container_event(state.dialect, held, "destroy"))
