@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-envtest test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -38,6 +38,9 @@ test-kube: .venv/dev.installed ## everything that must hold on a real kube-apise
 
 test-differential: .venv/dev.installed ## generated requests to our server and to kube-apiserver side by side, 2 min (builds it); DIFFERENTIAL="--sequences 500"
 	@scripts/test-differential $(DIFFERENTIAL)
+
+test-envtest: .venv/dev.installed ## Go suites with envtest on our server and on kube-apiserver, with the times of both (builds them); ENVTEST="--on levelset"
+	@scripts/test-envtest $(ENVTEST)
 
 test-browser: .venv/dev.installed ## the dashboard in a real browser: its pages, and attacks on it (needs Chromium)
 	@$(PY) -m pytest -m browser tests/dashboard

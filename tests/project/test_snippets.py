@@ -39,7 +39,21 @@ COMMANDS = [
 KNOWN = {"": "a fence without a language", "python": "", "python norun": "", "console": "", "text": "", "yaml": ""}
 MAIN = 'if __name__ == "__main__":'
 # Commands of other programs that a page may use.
-ELSEWHERE = {"cd", "curl", "etcdctl", "etcdutl", "git", "helm", "kubectl", "pip", "python3", "python", "ruff", "source"}
+ELSEWHERE = {
+    "cd",
+    "curl",
+    "etcdctl",
+    "eval",
+    "etcdutl",
+    "git",
+    "helm",
+    "kubectl",
+    "pip",
+    "python3",
+    "python",
+    "ruff",
+    "source",
+}
 
 
 def expected(block: Block) -> str | None:

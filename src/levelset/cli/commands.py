@@ -34,6 +34,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "levelset.cli.explore:explore",
         "Tests controllers with crashes, conflicts and stale caches at every step.",
     ),
+    "envtest": (
+        "levelset.cli.envtest:envtest",
+        "Runs Go tests that use envtest on this server in place of kube-apiserver and etcd.",
+    ),
     "install": (
         "levelset.cli.install:install",
         "Applies the CRDs of controllers' kinds, and manifests.",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Validity,
         load_identity,
         renew_identity,
+        server_context,
         validity_of,
     )
     from levelset.http.deferred_response import Deferred
@@ -59,6 +60,7 @@ __all__ = [
     "read_all",
     "renew_identity",
     "renew_periodically",
+    "server_context",
     "to_asgi",
     "to_status",
     "validity_of",
@@ -70,7 +72,7 @@ __getattr__, __dir__ = late_exports(
     {
         "levelset.http.asgi": "to_asgi",
         "levelset.http.certificate_authority": (
-            "CertificateAuthority Identity Validity load_identity renew_identity validity_of"
+            "CertificateAuthority Identity Validity load_identity renew_identity server_context validity_of"
         ),
         "levelset.http.deferred_response": "Deferred",
         "levelset.http.limits": "Limits",

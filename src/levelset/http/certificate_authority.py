@@ -26,6 +26,7 @@ __all__ = [
     "Validity",
     "load_identity",
     "renew_identity",
+    "server_context",
     "validity_of",
 ]
 
@@ -125,10 +126,7 @@ class CertificateAuthority:
 
     def server_context(self, identity: Identity) -> ssl.SSLContext:
         """The TLS context of a server; client certificates of this authority are accepted, and optional."""
-        context = _context(ssl.PROTOCOL_TLS_SERVER, self.certificate)
-        context.verify_mode = ssl.CERT_OPTIONAL
-        load_identity(context, identity)
-        return context
+        return server_context(identity, self.certificate)
 
     def client_context(self, identity: Identity | None = None) -> ssl.SSLContext:
         """The TLS context of a client that trusts only this authority; `identity` is its client certificate."""
@@ -136,6 +134,14 @@ class CertificateAuthority:
         if identity is not None:
             load_identity(context, identity)
         return context
+
+
+def server_context(identity: Identity, client_authorities: bytes | None = None) -> ssl.SSLContext:
+    """The TLS context of a server; client certificates are optional, and accepted from these authorities (PEM)."""
+    context = _context(ssl.PROTOCOL_TLS_SERVER, client_authorities)
+    context.verify_mode = ssl.CERT_NONE if client_authorities is None else ssl.CERT_OPTIONAL
+    load_identity(context, identity)
+    return context
 
 
 def validity_of(pem: bytes) -> Validity:
@@ -192,11 +198,14 @@ def _load(context: ssl.SSLContext, name: str) -> None:
         raise ConfigError(f"The certificate and its key cannot be used: {error.reason or error}.") from error
 
 
-def _context(role: int, trusted: bytes) -> ssl.SSLContext:
+def _context(role: int, trusted: bytes | None) -> ssl.SSLContext:
     context = ssl.SSLContext(role)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    context.load_verify_locations(cadata=trusted.decode("ascii"))
+    # As in Go: any certificate that is given is trusted, also an intermediate one.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if trusted is not None:
+        context.load_verify_locations(cadata=trusted.decode("ascii"))
     return context
 
 

@@ -27,6 +27,7 @@ class Webhook:
     requests: list[Any] = field(default_factory=list[Any])
     reviews: list[Any] = field(default_factory=list[Any])
     queries: list[str] = field(default_factory=list[str])
+    paths: list[str] = field(default_factory=list[str])
     gate: asyncio.Event | None = None
     """If given, no review is answered before it is set."""
     server: Server | None = None
@@ -46,6 +47,7 @@ class Webhook:
         self.reviews.append(review)
         self.requests.append(review["request"])
         self.queries.append(request.query)
+        self.paths.append(request.path)
         made = self.answer(review["request"])
         if not isinstance(made, Response):
             response = {"uid": review["request"]["uid"], **made}

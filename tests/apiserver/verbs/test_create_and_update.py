@@ -77,6 +77,15 @@ async def test_a_dry_run_create_stores_nothing_and_has_no_resource_version() -> 
     assert await stored(state, served) is None
 
 
+async def test_a_dry_run_create_may_have_a_resource_version_and_returns_it() -> None:
+    state, served = make_state()
+    new = widget()
+    new["metadata"]["resourceVersion"] = "5"
+    written = await create_and_update.create(state, served, "x", new, WriteOptions(dry_run=True))
+    assert written.tree["metadata"]["resourceVersion"] == "5"
+    assert await stored(state, served) is None
+
+
 async def test_nothing_is_created_in_a_missing_or_terminating_namespace() -> None:
     state, served = make_state()
     with pytest.raises(NotFound, match='namespaces "y" not found'):

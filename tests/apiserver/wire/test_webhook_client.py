@@ -2,7 +2,9 @@
 
 import asyncio
 import base64
+import ssl
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -19,6 +21,24 @@ async def test_a_call_returns_the_response_body() -> None:
     async with open_webhook(lambda _: Response(200, (), b"hello")) as webhook:
         assert await WebhookClient().call(webhook.client, BODY, seconds=5) == b"hello"
     assert webhook.queries == ["timeout=5s"]
+
+
+async def test_a_bundle_may_be_the_certificate_of_the_webhook_itself() -> None:
+    async with open_webhook(lambda _: Response(200, (), b"hello")) as webhook:
+        parts = urlsplit(webhook.url)
+        own = await asyncio.to_thread(ssl.get_server_certificate, (parts.hostname or "", parts.port or 0))
+        config = {"url": webhook.url, "caBundle": base64.b64encode(own.encode()).decode()}
+        assert await WebhookClient().call(config, BODY, seconds=5) == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"), [("//failing", "/failing"), ("/a/../b/./c//d/", "/b/c/d"), ("", "/"), ("/validate", "/validate")]
+)
+async def test_the_path_is_cleaned_as_in_go(path: str, sent: str) -> None:
+    async with open_webhook(lambda _: Response(200, (), b"hello")) as webhook:
+        config = {**webhook.client, "url": f"https://{urlsplit(webhook.url).netloc}{path}"}
+        await WebhookClient().call(config, BODY, seconds=5)
+    assert webhook.paths == [sent]
 
 
 async def test_a_call_times_out() -> None:

@@ -14,7 +14,7 @@ from levelset.errors import ConfigError
 from levelset.http import write_private
 from levelset.storage import warn_if_exposed
 
-__all__ = ["load_admin_tokens", "load_users", "new_token"]
+__all__ = ["load_admin_tokens", "load_users", "new_token", "read_users"]
 
 
 def new_token() -> str:
@@ -36,10 +36,20 @@ def load_users(path: str | os.PathLike[str]) -> dict[str, User]:
     Raises ConfigError, also for a file without an administrator token.
     """
     target = Path(path)
+    if not target.exists():
+        return {_create(target): ADMIN}
+    found = read_users(target)
+    if ADMIN not in found.values():
+        problem = "has no administrator token: write one on a line of its own, or delete the file to have it created"
+        raise ConfigError(f"The token file {target} {problem}.")
+    return found
+
+
+def read_users(path: str | os.PathLike[str]) -> dict[str, User]:
+    """All tokens in an existing file with their users. Raises ConfigError."""
+    target = Path(path)
     try:
         text = target.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {_create(target): ADMIN}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The token file {target} cannot be read: {error}.") from error
     warn_if_exposed("tokens", target)
@@ -52,9 +62,6 @@ def load_users(path: str | os.PathLike[str]) -> dict[str, User]:
                     f"The token file {target}, line {number}: the token is a duplicate of an earlier line."
                 )
             found[token] = user
-    if ADMIN not in found.values():
-        problem = "has no administrator token: write one on a line of its own, or delete the file to have it created"
-        raise ConfigError(f"The token file {target} {problem}.")
     return found
 
 

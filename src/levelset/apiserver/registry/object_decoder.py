@@ -26,8 +26,8 @@ class DecodedObject(msgspec.Struct, frozen=True, gc=False):
     causes: list[Cause]
     managed_fields: Any
     """The managedFields that the client sent, removed from the tree; None if there are none."""
-    has_version: bool = False
-    """Whether a new object came with the resourceVersion of an object."""
+    version: str = ""
+    """The resourceVersion that a new object came with, if an object can have it."""
 
 
 def check_type(served: ServedResource, tree: Tree) -> None:

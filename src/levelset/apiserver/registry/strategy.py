@@ -139,7 +139,7 @@ def apply_schema_to_new(
         causes = [one for one in causes if not _is_status(one.field)]
     if not version and causes is decoded.causes:
         return decoded
-    return DecodedObject(causes, decoded.managed_fields, _is_revision(version))
+    return DecodedObject(causes, decoded.managed_fields, version if _is_revision(version) else "")
 
 
 def accept_new(
@@ -147,9 +147,11 @@ def accept_new(
 ) -> None:
     """Warns of what is in a new object that is valid; raises 500, as upstream, if it has a resourceVersion.
 
-    An applied custom resource may have one.
+    An applied custom resource may have one, and a dry run, whose response has it: only the storage refuses it.
     """
-    if decoded.has_version and not (is_applied and served.custom):
+    if decoded.version and options.dry_run:
+        tree["metadata"]["resourceVersion"] = decoded.version
+    elif decoded.version and not (is_applied and served.custom):
         raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     if served.rules.warnings is not None:
         options.warnings.extend(served.rules.warnings(tree, None))

@@ -93,7 +93,7 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
             await run_limited(state.expensive_work, validate, is_large=is_large)
         else:
             strategy.validate_new(state, served, tree, decoded.causes)
-        if decoded.has_version or served.rules.warnings is not None:
+        if decoded.version or served.rules.warnings is not None:
             strategy.accept_new(served, tree, decoded, options, is_applied=is_applied)
         if options.authorizer is not None or served.prefix in state.write_checks:
             _check_new(state, served, tree, options)

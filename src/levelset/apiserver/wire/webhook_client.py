@@ -15,6 +15,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from posixpath import normpath
 from typing import Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
@@ -117,9 +118,16 @@ def _url(config: Mapping[str, Any], seconds: float) -> str:
     query = f"timeout={seconds:g}s"
     service = config.get("service")
     if not service:
-        return f"{config.get('url', '')}?{query}"
-    path = str(service.get("path") or "/")
+        scheme, colon, rest = str(config.get("url", "")).partition("://")
+        host, _, path = rest.partition("/")
+        return f"{scheme}{colon}{host}{_cleaned(path)}?{query}"
+    path = _cleaned(str(service.get("path") or ""))
     return f"https://{service['name']}.{service['namespace']}.svc:{service.get('port') or 443}{path}?{query}"
+
+
+def _cleaned(path: str) -> str:
+    """The path as Go joins it: without empty segments, dots, and a slash at its end. envtest writes `//validate`."""
+    return normpath(f"/{path.lstrip('/')}")
 
 
 def _parts(url: str) -> tuple[str, int, str]:
@@ -148,6 +156,8 @@ def _load_tls_context(bundle: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
+    # As in Go: any certificate of the bundle is trusted, also the webhook's own, which is what envtest gives.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if bundle:
         context.load_verify_locations(cadata=base64.b64decode(bundle, validate=True).decode())
     else:

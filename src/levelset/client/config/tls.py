@@ -64,6 +64,8 @@ def _make(config: Config, identity: Identity | None, last: _Loaded | None) -> _L
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
+    # As in client-go: any certificate of the bundle is trusted, also an intermediate one or the server's own.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if config.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
