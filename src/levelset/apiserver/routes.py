@@ -411,8 +411,8 @@ async def _delete_collection(call: Call) -> Response:
     query = parse_list_options(served, request.parameters)
     options = _delete_options_of(call)
     selection = parse_selectors(served, request.parameters)
-    trees = await delete.delete_collection(call.state, served, call.namespace, selection, options, limit=query.limit)
-    response = render_deleted(call.state, served, request, chosen=chosen, trees=trees)
+    deleted = await delete.delete_collection(call.state, served, call.namespace, selection, options, limit=query.limit)
+    response = render_deleted(call.state, served, request, chosen=chosen, objects=deleted)
     return response if options.admission is None else _with_warnings(response, options.admission.warnings)
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from levelset.apiserver.verbs import create_and_update, delete
 from levelset.apiserver.verbs.delete import DeleteResult
 from levelset.apiserver.wire.request_options import DeleteOptions
 from levelset.errors import Conflict, NotFound
-from levelset.objects import LabelSelector
+from levelset.objects import LabelSelector, decode_tree
 from tests.apiserver.support.server_state import SlowStorage, make_served, make_state, widget
 
 HELD = ["example.com/f"]
@@ -153,10 +154,9 @@ async def test_a_collection_is_deleted_by_selector_and_up_to_a_limit() -> None:
     for name in "abc":
         await make(state, served, name, labels={"l": name})
     chosen = Selectors(labels=LabelSelector.parse("l in (a,c)"))
-    assert [one["metadata"]["name"] for one in await delete.delete_collection(state, served, "x", chosen)] == [
-        "a",
-        "c",
-    ]
+    deleted = await delete.delete_collection(state, served, "x", chosen)
+    assert [decode_tree(one)["metadata"]["name"] for one in deleted] == ["a", "c"]
+    assert not any(map(gc.is_tracked, deleted)), "a garbage collection would walk the values of all of them"
     await make(state, served, "a")
     assert len(await delete.delete_collection(state, served, "x", None, limit=1)) == 1
     assert await state.storage.count(served.prefix) == 1

@@ -1,6 +1,6 @@
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from typing import Any, TypeVar
 
 import pytest
@@ -9,6 +9,7 @@ from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.verbs import get_and_list
 from levelset.apiserver.verbs.get_and_list import (
     ListQuery,
     ListResult,
@@ -275,6 +276,34 @@ def test_a_selector_reads_at_one_revision_until_the_page_is_full() -> None:
     assert (names(listing), listing.remaining) == (["0001", "0700"], None)
     last = storage.page(query(**{"continue": listing.token, "limit": "2", "labelSelector": "l=1"}))
     assert (names(last), last.revision, last.token) == (["1001"], storage.revision, "")
+
+
+def last_of(steps: Generator[None, None, ListResult]) -> ListResult:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: ListResult = end.value
+            return found
+
+
+@pytest.mark.parametrize("selector", [{}, {"labelSelector": "!l"}])
+@pytest.mark.parametrize("is_compacted", [False, True])
+async def test_a_long_list_is_read_in_slices_of_one_revision(
+    selector: dict[str, str], is_compacted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(get_and_list, "_READ_AT_ONCE", 2)
+    storage = Recorded(*"abcde")
+    first = storage.revision
+    steps = get_and_list.list_steps(storage, CONFIGMAPS, "x", query(**selector))
+    next(steps)
+    storage.delete_nowait(CONFIGMAPS.key("x", "d"), expected=None)
+    if is_compacted:
+        await storage.compact(storage.revision)
+    listing = last_of(steps)
+    # A revision that is gone is that of no list: it begins again.
+    expected = (["a", "b", "c", "e"], storage.revision) if is_compacted else (list("abcde"), first)
+    assert (names(listing), listing.revision) == expected
 
 
 def test_a_page_filled_by_the_very_last_item_has_no_token() -> None:

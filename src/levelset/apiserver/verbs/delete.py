@@ -9,17 +9,17 @@ import msgspec
 from levelset.apiserver.registry import conversion_webhook
 from levelset.apiserver.registry.metadata import format_timestamp, is_deleting
 from levelset.apiserver.registry.selectors import Selectors
-from levelset.apiserver.registry.storage_codec import served_tree
+from levelset.apiserver.registry.storage_codec import served_bytes, served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs import commit, write_admission
 from levelset.apiserver.verbs.commit import can_be_removed
-from levelset.apiserver.verbs.get_and_list import get_item, read_large, select
+from levelset.apiserver.verbs.get_and_list import ListQuery, get_item, read_large, read_list
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import DeleteOptions
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.errors import Conflict, NotFound
-from levelset.objects import decode_tree
+from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import is_map
 from levelset.storage import Item, Mismatch
 
@@ -96,19 +96,14 @@ async def delete_collection(
     options: DeleteOptions | None = None,
     *,
     limit: int | None = None,
-) -> list[Tree]:
-    """Deletes the selected objects one by one; returns the removed and the marked objects.
+) -> list[bytes]:
+    """Deletes the selected objects one by one; returns the JSON of the removed and the marked objects.
 
     Objects that are deleted concurrently are skipped. At most `limit` objects are deleted.
     """
-    page = state.reader.list_nowait(served.prefix_in(namespace))
-    if served.converts_by_webhook:
-        await conversion_webhook.convert_items(served, page.items)
-    if selection is None or served.converts_by_webhook:  # what it has converted must be read before anything else runs
-        chosen = [item for item in page.items if selection is None or selection.matches(served, item)]
-    else:
-        chosen = await select(served, page.items, selection)
-    deleted: list[Tree] = []
+    chosen = (await read_list(state, served, namespace, ListQuery(selection))).items
+    # Not their trees: those of 100,000 objects are millions of values, which each garbage collection would walk.
+    deleted: list[bytes] = []
     for number, item in enumerate(chosen if not limit else chosen[:limit], start=1):
         if number % _TOGETHER == 0:
             await asyncio.sleep(0)  # a storage in memory never waits, and others want to be served
@@ -119,7 +114,7 @@ async def delete_collection(
         except NotFound:
             continue
         # As upstream, each as it was before; a Pod as it was marked.
-        deleted.append(found.tree if served.rules.graceful else served_tree(served, item))
+        deleted.append(encode_tree(found.tree) if served.rules.graceful else served_bytes(served, item))
     return deleted
 
 

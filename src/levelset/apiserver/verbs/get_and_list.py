@@ -7,7 +7,7 @@ not reached yet, and the conversion of objects by a webhook (`read_item`, `read_
 import asyncio
 import base64
 import binascii
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from functools import partial
 from posixpath import normpath
 from typing import Final
@@ -35,7 +35,6 @@ __all__ = [
     "read_item",
     "read_large",
     "read_list",
-    "select",
     "wait_revision",
 ]
 
@@ -43,6 +42,8 @@ __all__ = [
 Parameters = Mapping[str, tuple[str, ...]]
 _MIN_SELECTED_READ: Final = 500
 """The minimum number of items to read per page with a selector, which may leave out most of them."""
+_READ_AT_ONCE: Final = 20_000
+"""How many objects of a list without a limit are looked up before others may run: some 6 ms."""
 _EXAMINED_AT_ONCE: Final = 1_000
 _EXAMINED_BYTES: Final = 512 * 1024
 """How many objects, and bytes of them, a selector is compared with before others may run."""
@@ -228,40 +229,48 @@ def list_steps(
 def _list_steps(
     reader: NowaitReader, served: ServedResource, namespace: str | None, query: ListQuery
 ) -> Generator[None, None, ListResult]:
+    if query.selection is None and query.limit is not None:
+        base = served.prefix_in(namespace)
+        after = None if query.after is None else base + query.after
+        page = reader.list_nowait(base, limit=query.limit, after=after, revision=query.exact)
+        token = _write_token(page.revision, page.items[-1].key[len(base) :]) if page.more else ""
+        return ListResult(list(page.items), page.revision, token, page.remaining if page.more else None)
+    if query.limit is not None:
+        return (yield from _read_slices(reader, served, namespace, query, max(query.limit, _MIN_SELECTED_READ)))
+    try:
+        return (yield from _read_slices(reader, served, namespace, query, _READ_AT_ONCE))
+    except Expired:
+        if query.exact is not None:
+            raise
+        # So much was written between two slices that the revision of the first one is gone: all at once, then.
+        return (yield from _read_slices(reader, served, namespace, query, None))
+
+
+def _read_slices(
+    reader: NowaitReader, served: ServedResource, namespace: str | None, query: ListQuery, size: int | None
+) -> Generator[None, None, ListResult]:
+    """Reads the selected items, so many at a time, all at the revision of the first ones."""
     selection, limit, revision = query.selection, query.limit, query.exact
     base, prefix = served.prefix_in(namespace), _narrowest_prefix(served, namespace, selection)
     after = None if query.after is None else base + query.after
-    if selection is None:
-        page = reader.list_nowait(prefix, limit=limit, after=after, revision=revision)
-        token = _write_token(page.revision, page.items[-1].key[len(base) :]) if page.more else ""
-        return ListResult(list(page.items), page.revision, token, page.remaining if page.more else None)
-    size = None if limit is None else max(limit, _MIN_SELECTED_READ)
     found: list[Item] = []
     pace = _Pace()
     while True:
         page = reader.list_nowait(prefix, limit=size, after=after, revision=revision)
-        for position, item in enumerate(page.items, 1):
-            if pace.is_due(item):
-                yield
-            if selection.matches(served, item):
-                found.append(item)
-                if len(found) == limit and (page.more or position < len(page.items)):
-                    return ListResult(found, page.revision, _write_token(page.revision, item.key[len(base) :]))
+        if selection is None:
+            found += page.items
+        else:
+            for position, item in enumerate(page.items, 1):
+                if pace.is_due(item):
+                    yield
+                if selection.matches(served, item):
+                    found.append(item)
+                    if len(found) == limit and (page.more or position < len(page.items)):
+                        return ListResult(found, page.revision, _write_token(page.revision, item.key[len(base) :]))
         if not page.more:
             return ListResult(found, page.revision)
         after, revision = page.items[-1].key, page.revision
-
-
-async def select(served: ServedResource, items: Iterable[Item], selection: Selectors) -> list[Item]:
-    """The items that are selected; others may run meanwhile."""
-    found: list[Item] = []
-    pace = _Pace()
-    for item in items:
-        if pace.is_due(item):
-            await asyncio.sleep(0)
-        if selection.matches(served, item):
-            found.append(item)
-    return found
+        yield
 
 
 class _Pace:

@@ -8,7 +8,7 @@ slice, and the connection only for as long as `levelset.http.Limits` allows.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -25,13 +25,15 @@ __all__ = [
     "MANY_RENDERED",
     "BodyForm",
     "Entries",
-    "decoded_list_body",
     "encode",
+    "encoded_list_body",
     "is_large_list",
     "list_body",
     "object_body",
     "rendered_list_body",
 ]
+
+T = TypeVar("T")
 
 BodyForm = Literal["json", "pretty", "yaml"]
 
@@ -51,7 +53,7 @@ _SLICE_BYTES_OF_YAML: Final = 32 * 1024
 class Entries(msgspec.Struct, frozen=True):
     """A list that is rendered: the tree around its entries, the member that has them, and how an entry is made.
 
-    An entry is made of a stored object (`Item`), or of a decoded one.
+    An entry is made of a stored object (`Item`), or of the JSON of an object.
     """
 
     envelope: Tree
@@ -70,7 +72,7 @@ def list_body(served: ServedResource, items: Sequence[Item], metadata: Tree) -> 
 
     async def pieces() -> AsyncGenerator[bytes, None]:
         separator = storage_codec.list_document(served, [], metadata=metadata)[:-2]  # up to the bracket of the items
-        for part in _slices(items, _SLICE_OBJECTS, _SLICE_BYTES):
+        for part in _slices(items, _stored_size, _SLICE_OBJECTS, _SLICE_BYTES):
             if served.converts_by_webhook:  # the cache of conversions may have dropped them since
                 await conversion_webhook.convert_items(served, part)
             yield separator + b",".join(storage_codec.list_item_bytes(served, part))
@@ -89,7 +91,7 @@ def rendered_list_body(
 
     async def pieces() -> AsyncGenerator[bytes, None]:
         is_first = True
-        for part in _slices(items, MANY_RENDERED, writer.slice_bytes):
+        for part in _slices(items, _stored_size, MANY_RENDERED, writer.slice_bytes):
             work = partial(_render, writer, entries, part, is_first=is_first)
             if served.converts_by_webhook:  # what it has converted must be read before anything else runs
                 await conversion_webhook.convert_items(served, part)
@@ -102,14 +104,17 @@ def rendered_list_body(
     return Pieces(pieces)
 
 
-def decoded_list_body(expensive: ExpensiveWork, trees: Sequence[Tree], entries: Entries, *, form: BodyForm) -> Pieces:
-    """As `rendered_list_body`, of objects that are decoded already."""
+def encoded_list_body(
+    expensive: ExpensiveWork, objects: Sequence[bytes], entries: Entries, *, form: BodyForm
+) -> Pieces:
+    """As `rendered_list_body`, of the JSON of objects."""
     writer = _WRITERS[form]
 
     async def pieces() -> AsyncGenerator[bytes, None]:
-        for start in range(0, len(trees), MANY_RENDERED):
-            part = trees[start : start + MANY_RENDERED]
-            yield await expensive.run(partial(_render, writer, entries, part, is_first=start == 0))
+        is_first = True
+        for part in _slices(objects, len, MANY_RENDERED, writer.slice_bytes):
+            yield await expensive.run(partial(_render, writer, entries, part, is_first=is_first))
+            is_first = False
         yield writer.end
 
     return Pieces(pieces)
@@ -153,16 +158,21 @@ def _render(writer: _Writer, entries: Entries, items: Sequence[Any], *, is_first
     return begin + writer.between.join([writer.entry(entries.make(item)) for item in items])
 
 
-def _slices(items: Sequence[Item], count: int, size: int) -> Iterator[Sequence[Item]]:
-    """Parts of at most so many items and, unless it is a single one, bytes."""
+def _slices(objects: Sequence[T], size_of: Callable[[T], int], count: int, size: int) -> Iterator[Sequence[T]]:
+    """Parts of at most so many objects and, unless it is a single one, bytes."""
     start = bytes_of_part = 0
-    for end, item in enumerate(items):
-        if end > start and (end - start >= count or bytes_of_part + len(item.value) > size):
-            yield items[start:end]
+    for end, one in enumerate(objects):
+        bytes_of_one = size_of(one)
+        if end > start and (end - start >= count or bytes_of_part + bytes_of_one > size):
+            yield objects[start:end]
             start, bytes_of_part = end, 0
-        bytes_of_part += len(item.value)
-    if start < len(items):
-        yield items[start:]
+        bytes_of_part += bytes_of_one
+    if start < len(objects):
+        yield objects[start:]
+
+
+def _stored_size(item: Item) -> int:
+    return len(item.value)
 
 
 def _begin_json(envelope: Tree, member: str) -> bytes:

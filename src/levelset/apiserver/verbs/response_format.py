@@ -21,8 +21,8 @@ from levelset.apiserver.verbs.list_body import (
     MANY_RENDERED,
     BodyForm,
     Entries,
-    decoded_list_body,
     encode,
+    encoded_list_body,
     is_large_list,
     list_body,
     object_body,
@@ -32,7 +32,7 @@ from levelset.apiserver.wire.negotiation import PLAIN_JSON, YAML, ResponseFormat
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.errors import ApiError, BadRequest
 from levelset.http import Request, Response
-from levelset.objects import encode_tree
+from levelset.objects import decode_tree, encode_tree
 from levelset.storage import Item
 
 __all__ = [
@@ -151,19 +151,19 @@ def _check_kind(served: ServedResource, chosen: ResponseFormat, wrong: str) -> N
 
 
 def render_deleted(
-    state: ServerState, served: ServedResource, request: Request, *, chosen: ResponseFormat, trees: list[Tree]
+    state: ServerState, served: ServedResource, request: Request, *, chosen: ResponseFormat, objects: list[bytes]
 ) -> Response:
-    """Renders the objects of a collection that was deleted, as `render_listing` does."""
+    """Renders the objects of a collection that was deleted, given as JSON, as `render_listing` does."""
     metadata = {"resourceVersion": str(state.storage.revision)}
     if served.custom:
         metadata["continue"] = ""  # as in their lists
     if chosen.kind is not None:
         _check_kind(served, chosen, METADATA)
         metadata.pop("continue", None)
-    entries, form = _entries(state, served, request, chosen, metadata, is_decoded=True), _form(request, chosen)
-    if len(trees) > MANY_RENDERED:
-        return Response(200, _headers(chosen), decoded_list_body(state.expensive_work, trees, entries, form=form))
-    tree = {**entries.envelope, entries.member: [entries.make(one) for one in trees]}
+    entries, form = _entries(state, served, request, chosen, metadata, is_stored=False), _form(request, chosen)
+    if len(objects) > MANY_RENDERED or sum(map(len, objects)) > LARGE_OBJECT:
+        return Response(200, _headers(chosen), encoded_list_body(state.expensive_work, objects, entries, form=form))
+    tree = {**entries.envelope, entries.member: [entries.make(one) for one in objects]}
     return Response(200, _headers(chosen), encode(tree, form))
 
 
@@ -174,21 +174,19 @@ def _entries(
     chosen: ResponseFormat,
     metadata: Tree,
     *,
-    is_decoded: bool = False,
+    is_stored: bool = True,
 ) -> Entries:
-    """How the entries of a list are rendered, from stored or from decoded objects."""
-    tree_of: Callable[[Any], Tree] = partial(served_tree, served)
-    if is_decoded:
-        tree_of = dict
+    """How the entries of a list are rendered, from stored objects or from the JSON of objects."""
+    tree_of: Callable[[Any], Tree] = partial(served_tree, served) if is_stored else decode_tree
     if chosen.kind is None:
         envelope = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": metadata}
-        if chosen.media == YAML or is_decoded:
+        if chosen.media == YAML or not is_stored:
             return Entries(envelope, "items", lambda item: _plain_entry(served, tree_of(item)))
         return Entries(envelope, "items", partial(_raw_entry, served))
     form = representation_of(chosen.kind, chosen.version, include=request.parameter("includeObject"))
     if form.kind != TABLE:
         envelope = {"kind": METADATA_LIST, "apiVersion": form.api_version, "metadata": metadata}
-        if chosen.media == YAML or is_decoded:
+        if chosen.media == YAML or not is_stored:
             return Entries(envelope, "items", lambda item: to_metadata(tree_of(item), form.api_version))
         return Entries(envelope, "items", lambda item: msgspec.Raw(metadata_bytes(served, item, form.api_version)))
     now = state.now()
