@@ -3,6 +3,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from levelset.apiserver.admission.pod_security import namespace_policies
 from levelset.apiserver.audit_log import AuditLog
 from tests.apiserver.support.in_process_server import InProcessServer, open_server
 
@@ -32,6 +35,19 @@ async def test_a_pod_that_exists_may_be_changed_but_for_its_images() -> None:
         change = [{"op": "replace", "path": "/spec/containers/0/image", "value": "j"}]
         status, answer = await api.request("PATCH", f"{PODS}/p", change, kind="application/json-patch+json")
         assert (status, 'violates PodSecurity "baseline:latest": privileged' in answer["message"]) == (403, True)
+
+
+@pytest.mark.parametrize("limit", ["_MAX_CHECKED_PODS", "_MAX_CHECKED_BYTES"])
+async def test_a_namespace_that_begins_to_enforce_a_level_says_how_many_of_its_pods_were_checked(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(namespace_policies, limit, 1)
+    async with open_server() as api:
+        for name in ("a", "b", "c"):
+            await api.create(PODS, pod(name, securityContext={"privileged": True}))
+        head, _, third = await label(api, enforce="baseline")
+        assert "new PodSecurity enforce level only checked against the first 1 of 3 existing pods" in head
+        assert "a: privileged" in third
 
 
 async def test_a_namespace_that_begins_to_enforce_a_level_warns_of_its_pods() -> None:

@@ -1,6 +1,10 @@
 import asyncio
+import threading
 from typing import Any
 
+import pytest
+
+from levelset.apiserver.controllers import resource_quotas
 from tests.apiserver.support.in_process_server import InProcessServer, configmap, open_server, widgets
 
 CORE = "/api/v1/namespaces/default"
@@ -55,6 +59,19 @@ async def test_concurrent_creates_share_what_is_left() -> None:
         codes = [code for code, _ in await asyncio.gather(*made)]
         assert (codes.count(201), codes.count(403)) == (3, 5)
         assert await used(api) == {"configmaps": "3"}
+
+
+async def test_what_is_charged_while_many_objects_are_counted_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource_quotas, "_COUNTED_ON_LOOP", 0)
+    async with open_server() as api:
+        await make_quota(api, {"configmaps": "9"})
+        for name in "abc":
+            await api.create(f"{CORE}/configmaps", configmap(name))
+        await api.request("DELETE", f"{CORE}/configmaps/a")  # it is counted again, in a thread
+        await asyncio.sleep(0)
+        await api.create(f"{CORE}/configmaps", configmap("d"))
+        assert await used(api) == {"configmaps": "3"}
+        assert threading.active_count() > 1
 
 
 async def test_a_create_that_fails_after_it_was_charged_is_counted_again() -> None:

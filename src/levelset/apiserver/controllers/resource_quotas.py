@@ -4,6 +4,11 @@ Admission charges quotas for what is written (`verbs/quota_admission.py`); this 
 changes, when something is removed or ends, and when a write failed that was charged.
 """
 
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final
+
 from levelset.apiserver.controllers.key_queue import KeyQueue
 from levelset.apiserver.registry.limits import quota_usage
 from levelset.apiserver.registry.metadata import is_deleting
@@ -14,8 +19,16 @@ from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update
 from levelset.objects import decode_tree
+from levelset.storage import Item
 
 __all__ = ["ResourceQuotaController"]
+
+Stored = list[tuple[ServedResource, Sequence[Item]]]
+"""Stored objects by their kind."""
+
+_COUNTED_ON_LOOP: Final = 200
+"""So many objects are counted on the event loop: some 5 ms."""
+_ATTEMPTS: Final = 5
 
 
 class ResourceQuotaController:
@@ -87,30 +100,51 @@ class ResourceQuotaController:
             self.queue.add((namespace, name))
 
     async def _reconcile(self, key: tuple[str, str]) -> None:
-        namespace, name = key
-        item = self._state.reader.get_nowait(self._kind().key(namespace, name))
-        if item is None or is_deleting(decode_tree(item.value)):
-            return
+        for attempt in range(_ATTEMPTS):
+            if await self._is_counted(*key, is_last=attempt == _ATTEMPTS - 1):
+                return
+        self.queue.add(key)
+
+    async def _is_counted(self, namespace: str, name: str, *, is_last: bool) -> bool:
+        """Counts; False if the quota was charged meanwhile, for what may not be in the count.
+
+        Many objects are counted in a thread, unless this is the last attempt, beside which nothing is charged.
+        """
         # A create that is charged and not committed yet would be missed, and its share given to another one.
         await self._state.in_flight_creates.wait_until_none(namespace=namespace)
+        item = self._state.reader.get_nowait(self._kind().key(namespace, name))
+        if item is None or is_deleting(decode_tree(item.value)):
+            return True
+        quota = served_tree(self._kind(), item)
+        stored = self._counted(quota, namespace)
+        count = partial(_status, quota, stored, self._state.now())
+        is_small = sum(len(items) for _, items in stored) <= _COUNTED_ON_LOOP
+        status = count() if is_small or is_last else await self._state.expensive_work.run(count)
+        is_current = True
 
-        def change(quota: Object) -> Object | None:
-            status = self._count(quota, namespace)
-            return None if map_member(quota, "status") == status else {**quota, "status": status}
+        def change(current: Object) -> Object | None:
+            nonlocal is_current
+            is_current = current["metadata"]["resourceVersion"] == str(item.revision)
+            return {**current, "status": status} if is_current and map_member(current, "status") != status else None
 
         await create_and_update.mutate(self._state, self._kind(), namespace, name, change)
+        return is_current
 
-    def _count(self, quota: Object, namespace: str) -> Object:
+    def _counted(self, quota: Object, namespace: str) -> Stored:
+        """The objects of the kinds that a quota counts, as they are stored now."""
         names = quota_usage.counted_resources(quota)
-        objects = (
-            (served, served_tree(served, item))
+        return [
+            (served, self._state.reader.list_nowait(served.prefix_in(namespace)).items)
             for served in stored_resources(self._state.catalog)
             if served.namespaced and _may_be_counted(served, names)
-            for item in self._state.reader.list_nowait(served.prefix_in(namespace)).items
-        )
-        used = quota_usage.sum_usage(quota, objects, self._state.now())
-        hard = dict(map_member(map_member(quota, "spec"), "hard"))
-        return {"hard": hard, "used": {one: str(used[one]) for one in sorted(used)}}
+        ]
+
+
+def _status(quota: Object, stored: Stored, now: datetime) -> Object:
+    objects = ((served, served_tree(served, item)) for served, items in stored for item in items)
+    used = quota_usage.sum_usage(quota, objects, now)
+    hard = dict(map_member(map_member(quota, "spec"), "hard"))
+    return {"hard": hard, "used": {one: str(used[one]) for one in sorted(used)}}
 
 
 def _needs_count(quota: Object) -> bool:

@@ -5,9 +5,9 @@ such a controller there is no status, and the selected pods are counted for each
 """
 
 import asyncio
-import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from math import ceil
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from levelset.apiserver.wire.status_errors import method_not_allowed, too_large
 from levelset.errors import BadRequest, BadSelector, Cause, Forbidden, ServerFailed, TooManyRequests
 from levelset.http import Request
 from levelset.objects import LabelSelector
+from levelset.storage import Item
 
 __all__ = ["Budget", "Evictions", "budget_of", "is_exempt", "is_ready", "selects"]
 
@@ -45,7 +46,7 @@ _EVICTION: Final = ServedResource(
     *(GROUP, "v1", "Eviction", "evictions", "eviction", "EvictionList"),
     namespaced=True,
     storage_version="v1",
-    schema=functools.partial(builtin_kind, GROUP, "v1", "Eviction"),
+    schema=partial(builtin_kind, GROUP, "v1", "Eviction"),
 )
 
 
@@ -73,6 +74,8 @@ class Evictions:
                 await _take_disruption(state, served, pod, dry_run=delete_options.dry_run)
             if not delete_options.dry_run:
                 await create_and_update.mutate(state, served, namespace, name, lambda pod: _disrupted(pod, state.now()))
+            # Another one of this name may have been made meanwhile; its budget was not asked.
+            delete_options = replace(delete_options, uid=delete_options.uid or pod["metadata"].get("uid"))
             await delete.delete(state, served, namespace, name, delete_options)
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -187,22 +190,38 @@ async def _take_disruption(state: ServerState, served: ServedResource, pod: Obje
     kind = state.catalog.find(GROUP, "v1", "poddisruptionbudgets")
     assert kind is not None  # built in
     namespace = pod["metadata"]["namespace"]
-    page = state.reader.list_nowait(kind.prefix_in(namespace))
-    found = [tree for tree in (served_tree(kind, item) for item in page.items) if selects(tree, pod)]
+    budgets = state.reader.list_nowait(kind.prefix_in(namespace)).items
+    if not budgets:
+        return
+    # In a thread, as there may be thousands of either. The lock of evictions is held: no other one counts meanwhile.
+    found = await state.expensive_work.run(partial(_budgets_of, kind, budgets, pod))
     if len(found) > 1:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise ServerFailed(text)
     if not found:
         return
-    pods = [served_tree(served, item) for item in state.reader.list_nowait(served.prefix_in(namespace)).items]
+    stored = state.reader.list_nowait(served.prefix_in(namespace)).items
+    pods = await state.expensive_work.run(partial(_selected_pods, served, stored, found[0]))
 
     def change(tree: Object) -> Object | None:
-        return _with_disruption(tree, [one for one in pods if selects(tree, one)], pod, format_timestamp(state.now()))
+        return _with_disruption(tree, pods, pod, format_timestamp(state.now()))
 
     if dry_run:
         change(found[0])
     else:
         await create_and_update.mutate(state, kind, namespace, found[0]["metadata"]["name"], change)
+
+
+def _budgets_of(kind: ServedResource, items: Sequence[Item], pod: Object) -> list[Object]:
+    """Returns the budgets that select a pod."""
+    return [tree for tree in (served_tree(kind, item) for item in items) if selects(tree, pod)]
+
+
+def _selected_pods(served: ServedResource, items: Sequence[Item], budget: Object) -> list[Object]:
+    """Returns the pods that a budget counts; none if a controller counts them and writes the status."""
+    if map_member(budget, "status").get("observedGeneration") is not None:
+        return []
+    return [pod for pod in (served_tree(served, item) for item in items) if selects(budget, pod)]
 
 
 def _with_disruption(tree: Object, pods: list[Object], pod: Object, now: str) -> Object | None:
