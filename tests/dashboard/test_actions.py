@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from levelset.client import Client
-from levelset.dashboard import Dashboard, DashboardSource
+from levelset.dashboard import Dashboard, DashboardSource, object_versions, views
 from levelset.http import Headers, Request, Response, read_all
 from levelset.objects import GroupVersionKind, Ref
 from levelset.runtime.controller import Controller
@@ -150,6 +151,37 @@ async def test_an_edit_of_something_else_is_refused(text: str) -> None:
         await client.create(tree("v1", "ConfigMap", "map"))
         for name in ("preview", "apply"):
             assert (await act(page, name, {**MAP, "text": text})).status == 400
+
+
+@virtual
+async def test_the_texts_of_an_object_are_made_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large one takes a tenth of a second, and the controllers share the event loop with the page."""
+    threads: list[threading.Thread] = []
+    make = views.object_text
+
+    def recorded(shown: Any) -> Any:
+        threads.append(threading.current_thread())
+        return make(shown)
+
+    monkeypatch.setattr(views, "object_text", recorded)
+    monkeypatch.setattr(object_versions, "object_text", recorded)
+    async with with_actions() as (page, client):
+        await client.create(tree("v1", "ConfigMap", "map", data={"a": "old"}))
+        text = (await get(page, "/api/text?kind=v1/ConfigMap&name=map&namespace=default"))["text"]
+        await get(page, "/api/object?kind=v1/ConfigMap&name=map&namespace=default")
+        await done(page, "preview", {**MAP, "text": text.replace("old", "new")})
+    assert len(threads) == 4
+    assert threading.main_thread() not in threads
+
+
+@virtual
+async def test_what_is_kept_of_an_action_is_short(caplog: pytest.LogCaptureFixture) -> None:
+    async with with_actions() as (page, _):
+        with caplog.at_level(logging.INFO, logger="levelset.dashboard.audit"):
+            refused = await act(page, "delete", {"kind": "v1/ConfigMap", "name": "n" * 500_000, "uid": "u"})
+        assert refused.status == 404
+        assert sum(len(text) for _, *texts in page.actions.done for text in texts) < 5_000
+        assert max(len(one.getMessage()) for one in caplog.records) < 5_000
 
 
 @virtual

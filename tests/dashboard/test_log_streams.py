@@ -120,6 +120,8 @@ async def test_too_many_logs_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         ("/log?kind=v1/Pod&name=gone", 404),
         ("/log?kind=v1/ConfigMap&name=web", 404),
         (f"{PATH}&tail=10001", 400),
+        (f"{PATH}&tail=000000000999999999", 400),
+        (f"{PATH}&tail={'0' * 5000}", 400),
         (f"{PATH}&tail=x", 400),
     ],
 )

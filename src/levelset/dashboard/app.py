@@ -261,8 +261,8 @@ async def _table(queries: Queries, request: Request) -> Any:
 
 def _number(request: Request, name: str, default: int, allowed: range) -> int:
     text = request.parameter(name) or str(default)
-    if not (text.isascii() and text.isdecimal() and int(text[:9]) in allowed):
-        raise BadRequest(f"{name}={text}: expected a number from {allowed.start} to {allowed.stop - 1}")
+    if not (len(text) < 10 and text.isascii() and text.isdecimal() and int(text) in allowed):
+        raise BadRequest(f"{name}={text[:20]}: expected a number from {allowed.start} to {allowed.stop - 1}")
     return int(text)
 
 

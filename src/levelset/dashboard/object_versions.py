@@ -16,7 +16,7 @@ from levelset.objects import codec
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.controller.hot_loops import differences
 
-__all__ = ["ObjectVersions", "Version", "changed_fields", "unified_diff"]
+__all__ = ["ObjectVersions", "Version", "changed_fields", "tree_diff", "unified_diff"]
 
 MOST_BYTES: Final = 32 * 1024 * 1024
 MOST_PER_OBJECT: Final = 20
@@ -93,13 +93,19 @@ def changed_fields(before: Version | None, after: Version) -> list[dict[str, str
 
 def unified_diff(before: Version, after: Version) -> list[str]:
     """The difference of two versions as lines of YAML; secrets are masked, and very long ones truncated."""
-    old, new = (_lines(one) for one in (before, after))
+    old, new = (codec.decode_tree(one.raw) for one in (before, after))
     first, second = (f"resourceVersion {one.resource_version}" for one in (before, after))
+    return tree_diff(old, new, first, second)
+
+
+def tree_diff(before: Any, after: Any, first: str, second: str) -> list[str]:
+    """The difference of two objects, under these names; as `unified_diff`, which may take long: call it in a thread."""
+    old, new = (_lines(one) for one in (before, after))
     return list(difflib.unified_diff(old, new, first, second, lineterm="", n=3))[:_MOST_LINES]
 
 
-def _lines(version: Version) -> list[str]:
-    tree: Any = shown_tree(codec.decode_tree(version.raw))
+def _lines(given: Any) -> list[str]:
+    tree: Any = shown_tree(given)
     meta = {name: value for name, value in map_in(tree, "metadata").items() if name != "resourceVersion"}
     text: str = object_text({**tree, "metadata": meta})["text"]
     return text.splitlines()[:_MOST_LINES]

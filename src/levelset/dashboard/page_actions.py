@@ -4,7 +4,7 @@ Off by default. The access policy lets an action in only from the page itself; h
 rights of the program, under the field manager `levelset-dashboard`, and written to the log of the process.
 """
 
-import difflib
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +15,8 @@ import msgspec
 
 from levelset.client import Client, MergePatch
 from levelset.client.object_types import view_of
-from levelset.dashboard.views import object_text, read_kind, shown_tree
+from levelset.dashboard.object_versions import tree_diff
+from levelset.dashboard.views import read_kind
 from levelset.errors import BadObject, BadRequest, LevelsetError, NotFound
 from levelset.objects import Unstructured
 from levelset.objects.json_tree import is_map
@@ -29,6 +30,7 @@ MANAGER: Final = "levelset-dashboard"
 """The field manager of what the page writes."""
 
 _MOST_AUDITED: Final = 200
+_LONGEST_AUDITED: Final = 1_000
 _RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 _RESTARTABLE: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
 _audit: Final = logging.getLogger("levelset.dashboard.audit")
@@ -48,7 +50,7 @@ class ActionRequest(msgspec.Struct, frozen=True):
     @property
     def about(self) -> str:
         """What it is about, for the log."""
-        return self.controller or "/".join(filter(None, (self.kind, self.namespace, self.name)))
+        return (self.controller or "/".join(filter(None, (self.kind, self.namespace, self.name))))[:_LONGEST_AUDITED]
 
 
 _decoder: Final = msgspec.json.Decoder(ActionRequest)
@@ -86,7 +88,7 @@ class Actions:
         try:
             found = await action(request)
         except LevelsetError as error:
-            self._note(name, request, f"refused: {error}")
+            self._note(name, request, f"refused: {error}"[:_LONGEST_AUDITED])
             raise
         self._note(name, request, "done")
         return found
@@ -135,15 +137,14 @@ class Actions:
 
     async def _preview(self, request: ActionRequest) -> Any:
         """What an edit would change, by a dry run of the server: with its defaults, webhooks and rules."""
-        ref, tree = _ref(request), _edited(request)
+        ref, tree = _ref(request), await asyncio.to_thread(_edited, request)
         before = await self._client().get(ref)
         after = await self._client().update(tree, manager=MANAGER, dry_run=True)
-        old, new = ([*object_text(shown_tree(one.tree))["text"].splitlines()] for one in (before, after))
-        return {"lines": list(difflib.unified_diff(old, new, "now", "after the edit", lineterm="", n=3))}
+        return {"lines": await asyncio.to_thread(tree_diff, before.tree, after.tree, "now", "after the edit")}
 
     async def _apply(self, request: ActionRequest) -> Any:
         """Writes an edit; a Conflict if the object has changed since it was read."""
-        await self._client().update(_edited(request), manager=MANAGER)
+        await self._client().update(await asyncio.to_thread(_edited, request), manager=MANAGER)
         return {"message": "written"}
 
     async def _delete(self, request: ActionRequest) -> Any:
