@@ -16,7 +16,7 @@ import pytest
 from msgspec import Struct
 
 from levelset.apiserver import ConnectionInfo, read_kubeconfig
-from levelset_dcp.dcp_command import main
+from levelset_dcp.dcp_command import _remove_session_folder, main
 from levelset_machine import identity_of
 from systems.dcp.tests.support.sessions import WITHIN, environment, wait_for_exit
 
@@ -124,6 +124,26 @@ async def until_true(is_true: Callable[[], bool]) -> None:
             time.sleep(0.05)
 
     await asyncio.to_thread(poll)
+
+
+@pytest.mark.parametrize("kind", ["own", "shared", "link", "around"])
+def test_only_a_folder_of_this_user_alone_is_removed_at_the_end(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = named = tmp_path / "session"
+    (folder / "logs").mkdir(parents=True)
+    match kind:
+        case "shared":
+            folder.chmod(0o1777)
+        case "link":
+            named = tmp_path / "link"
+            named.symlink_to(folder)
+        case "around":
+            monkeypatch.chdir(folder / "logs")
+        case _:
+            pass
+    _remove_session_folder({"DCP_SESSION_FOLDER": str(named)})
+    assert folder.exists() is (kind != "own")
 
 
 @asynccontextmanager

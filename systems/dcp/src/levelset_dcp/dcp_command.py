@@ -14,6 +14,7 @@ import queue
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -235,9 +236,20 @@ def _remove_session_folder(env: Mapping[str, str]) -> None:
     """Removes the folder that the AppHost made for this session, unless logs are to be preserved."""
     if env.get("DCP_PRESERVE_EXECUTABLE_LOGS", "").lower() in _TRUE or not env.get("DCP_SESSION_FOLDER"):
         return
-    folder = Path(env["DCP_SESSION_FOLDER"]).resolve()
-    if folder.is_dir() and not any(one.resolve().is_relative_to(folder) for one in (Path.home(), Path.cwd())):
+    folder = Path(env["DCP_SESSION_FOLDER"]).absolute()
+    if _is_own_folder(folder):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_own_folder(folder: Path) -> bool:
+    """Whether a folder is one of this user only: no link, none that others may write to, as /tmp, nor our home."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & (stat.S_ISVTX | stat.S_IWOTH):
+        return False
+    return not any(one.resolve().is_relative_to(folder.resolve()) for one in (Path.home(), Path.cwd()))
 
 
 if __name__ == "__main__":
