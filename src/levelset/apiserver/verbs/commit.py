@@ -104,13 +104,17 @@ async def preview(served: ServedResource, tree: Tree, item: Item | None = None) 
 
     As what is stored, the object goes through the storage version, which may drop fields and set defaults.
     """
+    given = tree["metadata"].get("resourceVersion")
     if not served.stored_as_served:
         draft = Item("", await _encoded(served, tree), 0, 0, 1)
         if served.converts_by_webhook:
             await conversion_webhook.convert_items(served, [draft])
         tree = served_tree(served, draft)
     if item is None:
+        # One that the client gave stays, as upstream; the draft has none.
         tree["metadata"].pop("resourceVersion", None)
+        if given is not None:
+            tree["metadata"]["resourceVersion"] = given
         return WriteResult(tree, None, created=True)
     return WriteResult(set_resource_version(tree, item.revision), None)
 
