@@ -21,6 +21,7 @@ from levelset_omnia.kinds import (
     Canary,
     ConfigMapRef,
     PromptPackRef,
+    Rollback,
     Rollout,
     Runtime,
     SecretRef,
@@ -93,9 +94,10 @@ def agent(name: str = "helper", *, replicas: int = 1, pack: str = "support", **s
     return AgentRuntime.new(name, AgentRuntimeSpec(**given), namespace=NS)
 
 
-def canary(weight: int = 10, step: int = 30, interval: str = "1s") -> Rollout:
+def canary(weight: int = 10, step: int = 30, interval: str = "1s", *, rollback: Rollback | None = None) -> Rollout:
     """A canary rollout."""
-    return Rollout(type="canary", canary=Canary(weight=weight, step_weight=step, interval=interval))
+    strategy = Canary(weight=weight, step_weight=step, interval=interval, rollback=rollback)
+    return Rollout(type="canary", canary=strategy)
 
 
 def pack(

@@ -7,12 +7,13 @@ is not possible, the checks are skipped with a reason.
 
 import contextlib
 import os
-import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from scripts.debian_packages import PackagesUnavailable, require_debian, unpack_packages
 
 from systems.dcp.tests.engines.podman_files import CGROUPS, PARENT, Places, write_files
 
@@ -23,18 +24,13 @@ SUITES = ("systems/dcp/tests/engines/real_suite.py", "systems/dcp/tests/containe
 WANTED = ("podman", "conmon", "runc", "netavark", "aardvark-dns", "iptables", "busybox-static")
 
 
-class Skipped(Exception):
-    """The reason why the checks were skipped."""
-
-
 def main(arguments: list[str]) -> int:
     """Prepares Podman if necessary, and runs the suites; the arguments are passed to pytest."""
     try:
         _require_machine()
         prefix = Path(os.environ.get("LEVELSET_PODMAN") or ROOT / ".podman")
-        if not (prefix / "complete").exists():
-            _unpack(prefix)
-    except Skipped as why:
+        unpack_packages(prefix, WANTED)
+    except PackagesUnavailable as why:
         print(f"test-podman: SKIPPED, nothing was checked: {why}")
         return 0
     already = set(CGROUPS.glob(f"*/{PARENT}"))
@@ -48,48 +44,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _require_machine() -> None:
-    if platform.system() != "Linux":
-        raise Skipped(f"containers need Linux, and this is {platform.system()}")
+    require_debian()
     if os.geteuid() != 0:
-        raise Skipped("namespaces for networks need root here; try `sudo make test-podman`")
-    for tool in ("apt-get", "dpkg-deb", "unshare", "mount"):
+        raise PackagesUnavailable("namespaces for networks need root here; try `sudo make test-podman`")
+    for tool in ("unshare", "mount"):
         if shutil.which(tool) is None:
-            raise Skipped(f"there is no {tool!r}; only Debian 12 and similar distributions are supported")
-
-
-def _unpack(prefix: Path) -> None:
-    """Downloads the packages with their missing dependencies, and unpacks them."""
-    shutil.rmtree(prefix, ignore_errors=True)
-    prefix.mkdir(parents=True)
-    with tempfile.TemporaryDirectory(prefix="levelset-packages-") as folder:
-        lists: tuple[str, ...] = ()
-        try:
-            _download(Path(folder), lists)
-        except Skipped:
-            # The package lists of this machine may be missing or old, so a private copy is updated.
-            for one in ("lists/partial", "cache/archives/partial"):
-                (Path(folder) / one).mkdir(parents=True)
-            lists = ("-o", f"Dir::State::lists={folder}/lists", "-o", f"Dir::Cache={folder}/cache")
-            _apt(Path(folder), "update", *lists)
-            _download(Path(folder), lists)
-        for package in sorted(Path(folder).glob("*.deb")):
-            subprocess.run(["dpkg-deb", "-x", str(package), str(prefix)], check=True)
-    (prefix / "complete").touch()
-
-
-def _download(folder: Path, options: tuple[str, ...]) -> None:
-    plan = _apt(folder, "install", "--simulate", "--no-install-recommends", *options, *WANTED)
-    names = {line.split()[1] for line in plan.splitlines() if line.startswith("Inst ")}
-    # Installed packages are unpacked as well, so that everything is in one place.
-    _apt(folder, "download", *options, *sorted(names | set(WANTED)))
-
-
-def _apt(folder: Path, *args: str) -> str:
-    print("test-podman: apt-get", *args[:1], flush=True)
-    done = subprocess.run(["apt-get", "-q", *args], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Skipped(f"`apt-get {args[0]}` says: {(done.stderr or done.stdout).strip()[-500:]}")
-    return done.stdout
+            raise PackagesUnavailable(f"there is no {tool!r}, which makes the namespaces for networks")
 
 
 def _run(places: Places, arguments: list[str]) -> int:

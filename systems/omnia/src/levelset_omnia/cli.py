@@ -48,6 +48,7 @@ def read_options(parsed: argparse.Namespace) -> Options:
         drain_seconds=round(seconds_of(parsed.drain)),
         readiness_delay=round(seconds_of(parsed.readiness_delay)),
         readiness_period=round(seconds_of(parsed.readiness_period)),
+        report_seconds=seconds_of(parsed.report_interval),
     )
 
 
@@ -89,6 +90,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--drain", default="0s", help="preStop delay of an agent's pod (%(default)s)")
     parser.add_argument("--readiness-delay", default="5s", help="initial delay of the readiness probe (%(default)s)")
     parser.add_argument("--readiness-period", default="10s", help="period of the readiness probe (%(default)s)")
+    parser.add_argument("--report-interval", default="5s", help="interval of reading the reports of Pods (%(default)s)")
 
 
 def _write(files: Mapping[str, str], directory: Path | None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from levelset.codegen import Installation, Permission, installation_of, manifests_of, permit
 from levelset.errors import ConfigError
 from levelset.kinds.apps_v1 import Deployment
-from levelset.kinds.core_v1 import ConfigMap, Service
+from levelset.kinds.core_v1 import ConfigMap, Pod, Service
 from levelset.objects import replace
 from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
 from levelset_omnia.options import Options
@@ -56,6 +56,7 @@ def permissions(namespace: str) -> list[Permission]:
         permit(Deployment, "create", "patch", "delete"),
         permit(ConfigMap, "create", "patch", "delete", why="holds the tools file of agents"),
         permit(Service, "create", "patch"),
+        permit(Pod, "list", why="reads the reports of Pods that are not ready"),
         Permission("coordination.k8s.io", "leases", ["create"], namespace=namespace, rarely=True),
         Permission("coordination.k8s.io", "leases", ["get", "update"], names=[LEASE], namespace=namespace, rarely=True),
     ]

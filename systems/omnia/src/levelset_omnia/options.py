@@ -26,6 +26,8 @@ class Options:
     readiness_delay: int = 5
     readiness_period: int = 10
     """Initial delay and period of the readiness probe, in seconds."""
+    report_seconds: float = 5.0
+    """How often the reports of an agent.s Pods are read, while none is ready or a canary is judged by errors."""
     backoff: Backoff = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,6 +43,8 @@ class Options:
             raise ConfigError(f"readiness_delay={self.readiness_delay}: 0 to 600")
         if not 1 <= self.readiness_period <= 600:
             raise ConfigError(f"readiness_period={self.readiness_period}: 1 to 600")
+        if self.report_seconds <= 0:
+            raise ConfigError(f"report_seconds={self.report_seconds}: a number of seconds above 0")
         if not self.agent_image:
             raise ConfigError("agent_image is empty; name the image that runs agents")
         backoff = Backoff(first=self.retry_first, factor=2.0, cap=self.retry_longest, jitter=0.2, quiet=None)

@@ -12,7 +12,7 @@ import pytest
 from levelset.errors import ConfigError
 from levelset.http import Request, Response, Server
 from levelset_omnia.agent import Agent, Facade, Settings, read_settings
-from levelset_omnia.agent.settings import parse_duration
+from levelset_omnia.agent.settings import SessionSettings, parse_duration
 
 ENVIRONMENT = {"OMNIA_AGENT_NAME": "helper", "OMNIA_NAMESPACE": "shop"}
 KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
@@ -128,7 +128,7 @@ async def frame(reader: asyncio.StreamReader) -> bytes:
 
 async def test_an_expired_session_starts_again(tmp_path: Path) -> None:
     now = [0.0]
-    agent = Agent(settings_in(tmp_path, session_ttl=60.0), clock=lambda: now[0])
+    agent = Agent(settings_in(tmp_path, session=SessionSettings(ttl=60.0)), clock=lambda: now[0])
     assert [(await agent.answer("a", "s")).turn, (await agent.answer("a", "s")).turn] == [1, 2]
     now[0] = 61.0
     assert (await agent.answer("a", "s")).turn == 1
@@ -195,9 +195,9 @@ def test_settings_are_read_from_the_environment() -> None:
             "OMNIA_PROVIDER_API_KEY": "secret",
         }
     )
-    assert (read.host, read.port, read.session_ttl) == ("127.96.128.1", 9000, 5400.0)
+    assert (read.host, read.port, read.session.ttl) == ("127.96.128.1", 9000, 5400.0)
     assert read.prompts == Path("/pods/1/etc/omnia/prompts")
-    assert "secret" not in repr(read)
+    assert "secret" not in repr(read) + repr(read.provider) + repr(read.session)
     assert read_settings(ENVIRONMENT).host == "127.0.0.1"
     assert read_settings({**ENVIRONMENT, "KUBERNETES_SERVICE_HOST": "10.0.0.1"}).host == "0.0.0.0"
 
@@ -206,16 +206,51 @@ def test_settings_are_read_from_the_environment() -> None:
     ("given", "error"),
     [
         ({"OMNIA_AGENT_NAME": ""}, "OMNIA_AGENT_NAME: not set"),
-        ({"OMNIA_FACADE_TYPE": "grpc"}, "OMNIA_FACADE_TYPE 'grpc': this agent serves websocket only"),
         ({"OMNIA_FACADE_PORT": "70000"}, "OMNIA_FACADE_PORT '70000': a port is a number"),
-        ({"OMNIA_SESSION_TYPE": "redis"}, "stores sessions in memory only"),
         ({"OMNIA_SESSION_TTL": "soon"}, "OMNIA_SESSION_TTL 'soon': write a duration"),
-        ({"OMNIA_PROVIDER_TYPE": "other"}, "supports the provider mock only"),
+        ({"OMNIA_PROVIDER_TEMPERATURE": "hot"}, "OMNIA_PROVIDER_TEMPERATURE 'hot': a number is expected"),
     ],
 )
 def test_an_invalid_environment_variable_is_named(given: dict[str, str], error: str) -> None:
     with pytest.raises(ConfigError, match=error):
         read_settings({**ENVIRONMENT, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "part", "message"),
+    [
+        ({"OMNIA_FACADE_TYPE": "grpc"}, "facade", "serves websocket only"),
+        ({"OMNIA_SESSION_TYPE": "postgres"}, "session", "session store postgres: this agent stores sessions in"),
+        ({"OMNIA_SESSION_TYPE": "redis"}, "session", "there is no URL; put it into the Secret of storeRef"),
+        ({"OMNIA_PROVIDER_TYPE": "claude"}, "provider", "provider claude: this agent speaks OpenAI's protocol"),
+        ({"OMNIA_PROVIDER_TYPE": "openai"}, "provider", "no key; put it into the Secret of secretRef"),
+    ],
+)
+async def test_what_is_not_supported_is_reported_instead_of_a_crash(
+    given: dict[str, str], part: str, message: str
+) -> None:
+    agent = Agent(read_settings({**ENVIRONMENT, **given}))
+    async with Server(Facade(agent).handle) as server:
+        assert (await exchange(server.port, "GET /healthz HTTP/1.1"))[0] == 200
+        status, text = await exchange(server.port, "GET /readyz HTTP/1.1")
+        report = json.loads((await exchange(server.port, "GET /report HTTP/1.1"))[1])
+    assert status == 503
+    assert message in text.decode()
+    assert [one["part"] for one in report["problems"]] == [part]
+
+
+@pytest.mark.parametrize(
+    ("given", "provider"),
+    [
+        ({}, "mock"),
+        ({"OMNIA_PROVIDER_API_KEY": "k"}, "mock"),
+        ({"OMNIA_PROVIDER_BASE_URL": "http://127.0.0.1:1/v1"}, "openai"),
+        ({"OPENAI_API_KEY": "k"}, "openai"),
+        ({"OMNIA_PROVIDER_TYPE": "mock", "OPENAI_API_KEY": "k"}, "mock"),
+    ],
+)
+def test_without_an_endpoint_or_its_key_the_provider_is_the_mock(given: dict[str, str], provider: str) -> None:
+    assert read_settings({**ENVIRONMENT, **given}).provider.type == provider
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "1h5", "1.s.", "-1s"])

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from levelset import Ref
+from levelset import MergePatch, Ref, replace
 from levelset.kinds.apps_v1 import Deployment
-from levelset.kinds.core_v1 import Service
+from levelset.kinds.core_v1 import Container, Pod, PodSpec, Service
 from levelset.testing import Cluster
-from levelset_omnia import AgentRuntime, PromptPack
-from levelset_omnia.kinds import PromptPackRef
-from systems.omnia.tests.support import FakeDataPlane, agent, canary, controllers, pack, prompts, secret
+from levelset_omnia import AgentRuntime, Options, PromptPack, omnia_system
+from levelset_omnia.agentruntime import PodProblem, PodReport
+from levelset_omnia.kinds import PromptPackRef, Rollback, Rollout, SecretRef, Session
+from systems.omnia.tests.support import FakeDataPlane, agent, canary, condition, controllers, pack, prompts, secret
 
 __all__: list[str] = []
 
@@ -17,12 +18,12 @@ STABLE, CANDIDATE = Ref(Deployment, "helper", "test"), Ref(Deployment, "helper-c
 SUPPORT = Ref(PromptPack, "support", "test")
 
 
-async def begin(cluster: Cluster, *agents: AgentRuntime, interval: str = "1m") -> None:
+async def begin(cluster: Cluster, *agents: AgentRuntime, interval: str = "1m", strategy: Rollout | None = None) -> None:
     for one in (prompts(), prompts("prompts-2"), secret(), pack(), *agents):
         await cluster.create(one)
     await cluster.settled()
     found = await cluster.get(SUPPORT)
-    wanted = pack(version="2.0.0", source="prompts-2", rollout=canary(10, 30, interval)).spec
+    wanted = pack(version="2.0.0", source="prompts-2", rollout=strategy or canary(10, 30, interval)).spec
     await cluster.update(found.with_spec(version="2.0.0", source=wanted.source, rollout=wanted.rollout))
     await cluster.settled()
 
@@ -146,3 +147,67 @@ async def test_versions_as_separate_objects_are_rolled_out_the_same_way(cluster:
         assert await counts(cluster) == (2, None)
         assert version_of(await cluster.get(STABLE)) == "2.0.0"
         await cluster.until(one.ref, lambda it: it.status is not None and it.status.phase == "Superseded")
+
+
+async def test_a_canary_with_too_many_errors_is_rolled_back_by_itself_and_not_tried_again(cluster: Cluster) -> None:
+    reports = {"10.0.0.1": PodReport(requests=100), "10.0.0.2": PodReport(requests=30, errors=12)}
+
+    async def read(address: str, port: int) -> PodReport | None:
+        assert port == 8080
+        return reports.get(address)
+
+    operator = omnia_system(Options(report_seconds=5), read=read).controllers
+    async with cluster.running(*operator, FakeDataPlane().controller()):
+        await begin(cluster, agent(replicas=4), strategy=canary(25, 25, "1h", rollback=Rollback(max_error_rate=20)))
+        assert await counts(cluster) == (3, 1)
+        for name, address, deployment in (("a", "10.0.0.1", STABLE), ("b", "10.0.0.2", CANDIDATE)):
+            await create_pod(cluster, name, address, deployment)
+        await cluster.advance(6)
+        await cluster.settled()
+        found = await cluster.get(SUPPORT)
+        assert found.status is not None
+        assert found.status.rolled_back is not None
+        assert (found.status.phase, found.status.active_version, found.status.canary) == ("Failed", "1.0.0", None)
+        assert (found.status.rolled_back.requests, found.status.rolled_back.errors) == (30, 12)
+        assert condition(found, "CanaryProgressing") == ("False", "RolledBack")
+        assert await counts(cluster) == (4, None)
+        assert (await cluster.get(HELPER)).status.phase == "Running"  # type: ignore[union-attr]
+        await cluster.advance(7200)
+        assert (await cluster.get(SUPPORT)).status == found.status
+        await cluster.update(prompts("prompts-2", system="Corrected."))
+        await cluster.settled()
+        assert condition(await cluster.get(SUPPORT), "CanaryProgressing") == ("True", "Progressing")
+
+
+async def test_the_status_says_why_pods_are_not_ready(cluster: Cluster) -> None:
+    async def read(_address: str, _port: int) -> PodReport | None:
+        return PodReport(problems=(PodProblem("session", "session store redis at db:6379: refused"),))
+
+    plane, session = FakeDataPlane(), Session(type="redis", store_ref=SecretRef(name="store"))
+    plane.stuck.add("helper")
+    async with cluster.running(*omnia_system(read=read).controllers, plane.controller()):
+        for one in (prompts(), secret(), pack(), agent(session=session)):
+            await cluster.create(one)
+        await cluster.settled()
+        assert message_of(await cluster.get(HELPER), "SessionStoreReady") == (
+            "Secret store does not exist; create it with the key url"
+        )
+        await cluster.create(secret("store", url=b"redis://db"))
+        await create_pod(cluster, "a", "10.0.0.1", STABLE)
+        await cluster.advance(6)
+        found = await cluster.get(HELPER)
+        assert condition(found, "Ready") == ("False", "RuntimeNotReady")
+        assert message_of(found, "SessionStoreReady") == "session store redis at db:6379: refused"
+        assert message_of(found, "Ready") == "session store redis at db:6379: refused"
+
+
+def message_of(found: AgentRuntime, kind: str) -> str:
+    assert found.status is not None
+    return next(one.message for one in found.status.conditions if one.type == kind)
+
+
+async def create_pod(cluster: Cluster, name: str, address: str, of: Ref[Deployment]) -> None:
+    """Creates a Pod of a Deployment, with an address."""
+    meta = replace((await cluster.get(of)).spec.template.metadata, name=name, namespace="test")
+    made = await cluster.create(Pod(metadata=meta, spec=PodSpec(containers=(Container(name="agent", image="a"),))))
+    await cluster.patch(made.ref, MergePatch({"status": {"podIP": address}}), subresource="status")

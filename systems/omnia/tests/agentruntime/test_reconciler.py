@@ -249,10 +249,11 @@ async def test_probes_use_the_facade_port_and_scheduling_follows_the_agent(clust
         made = spec.containers[0]
         assert spec.node_selector == {"disk": "fast"}
         assert str(made.resources.limits["cpu"]) == "500m"
-        for probe, delay, period in ((made.readiness_probe, 5, 10), (made.liveness_probe, 15, 20)):
+        probes = ((made.readiness_probe, "/readyz", 5, 10), (made.liveness_probe, "/healthz", 15, 20))
+        for probe, path, delay, period in probes:
             assert probe is not None
             assert probe.http_get is not None
-            assert (probe.http_get.path, probe.http_get.port) == ("/healthz", "facade")
+            assert (probe.http_get.path, probe.http_get.port) == (path, "facade")
             assert (probe.initial_delay_seconds, probe.period_seconds) == (delay, period)
         assert made.lifecycle is not None
 

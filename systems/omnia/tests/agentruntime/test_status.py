@@ -8,8 +8,17 @@ from levelset.kinds.apps_v1 import Deployment, DeploymentSpec, DeploymentStatus
 from levelset.kinds.core_v1 import ConfigMap, PodSpec, PodTemplateSpec, Secret
 from levelset.kinds.meta_v1 import LabelSelector
 from levelset_omnia import AgentRuntime, AgentRuntimeStatus, ToolRegistryStatus
-from levelset_omnia.agentruntime import Facts, Problem, agent_status, secret_hash, status_events, tools_file
-from levelset_omnia.kinds import DiscoveredTool, Revision, ToolSchema
+from levelset_omnia.agentruntime import (
+    Facts,
+    PodProblem,
+    PodReport,
+    Problem,
+    agent_status,
+    secret_hash,
+    status_events,
+    tools_file,
+)
+from levelset_omnia.kinds import DiscoveredTool, Revision, SecretRef, Session, ToolSchema
 from levelset_omnia.promptpack import Choice, PackVersion, config_hash, content_hash
 from systems.omnia.tests.support import agent, condition, pack, registry, tool
 
@@ -33,7 +42,7 @@ def test_the_same_facts_an_hour_later_are_the_same_status() -> None:
     facts = Facts(choice=CHOICE, stable=deployment(1))
     first = after(agent(), facts)
     assert after(first, facts, hours=1) == first
-    assert list(status_events(first.status, first.status or AgentRuntimeStatus(), None)) == []
+    assert list(status_events(first.status, first.status or AgentRuntimeStatus(), Facts())) == []
 
 
 def test_pods_of_both_versions_count() -> None:
@@ -55,8 +64,10 @@ def test_a_failure_retains_the_conditions_of_later_parts() -> None:
     assert condition(bad, "ServiceReady") == ("True", "ServiceCreated")
     assert bad.status is not None
     assert (bad.status.phase, bad.status.active_version) == ("Failed", "1.0.0")
-    assert [one.reason for one in status_events(good.status, bad.status, problem)] == ["PromptPackNotFound"]
-    assert list(status_events(bad.status, bad.status, problem)) == []
+    assert [one.reason for one in status_events(good.status, bad.status, Facts(problem=problem))] == [
+        "PromptPackNotFound"
+    ]
+    assert list(status_events(bad.status, bad.status, Facts(problem=problem))) == []
 
 
 def test_a_registry_that_is_no_longer_referenced_has_no_condition() -> None:
@@ -64,6 +75,20 @@ def test_a_registry_that_is_no_longer_referenced_has_no_condition() -> None:
     assert condition(missing, "ToolRegistryReady") == ("False", "ToolRegistryNotFound")
     without = after(replace(agent(), status=missing.status), Facts(choice=CHOICE))
     assert condition(without, "ToolRegistryReady") is None
+
+
+def test_what_the_pods_report_is_in_the_conditions_once() -> None:
+    session = Session(type="redis", store_ref=SecretRef(name="store"))
+    report = PodReport(problems=(PodProblem("session", "redis at db:6379 does not answer"),))
+    facts = Facts(choice=CHOICE, reports=(report, report))
+    waiting = after(agent(session=session), facts)
+    assert condition(waiting, "SessionStoreReady") == ("False", "SessionStoreNotReady")
+    assert waiting.status is not None
+    ready = next(one for one in waiting.status.conditions if one.type == "Ready")
+    assert ready.message == "redis at db:6379 does not answer"
+    assert [one.reason for one in status_events(None, waiting.status, facts)] == ["Pending", "PodsNotReady"]
+    assert list(status_events(waiting.status, waiting.status, facts)) == []
+    assert condition(after(replace(agent(), status=waiting.status), Facts(choice=CHOICE)), "SessionStoreReady") is None
 
 
 def test_the_tools_file_has_the_available_tools_with_their_parameters() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from levelset import replace
 from levelset.objects import MicroTime
 from levelset_omnia import AgentRuntime, AgentRuntimeStatus, PromptPack, PromptPackStatus
-from levelset_omnia.kinds import CanaryReplicas, Revision
+from levelset_omnia.kinds import CanaryReplicas, Revision, Rollback, RolledBack
 from levelset_omnia.promptpack import Progress, advance, has_reached
 from systems.omnia.tests.support import agent, canary, pack
 
@@ -53,6 +53,39 @@ def test_before_the_interval_has_passed_only_the_requeue_time_changes() -> None:
 def test_after_the_interval_the_weight_grows_by_one_step_even_if_late() -> None:
     found = step(at(10, ago=3600))
     assert (found.weight, found.started, found.after) == (40, NOW, 60)
+
+
+def judged(one: PromptPack, *, max_error_rate: int = 10, min_requests: int = 20) -> PromptPack:
+    """The pack with a limit of errors."""
+    strategy = one.spec.rollout.canary
+    assert strategy is not None
+    limit = Rollback(max_error_rate=max_error_rate, min_requests=min_requests)
+    return one.with_spec(rollout=replace(one.spec.rollout, canary=replace(strategy, rollback=limit)))
+
+
+def counted(requests: int, errors: int, version: str = "2.0.0") -> AgentRuntime:
+    carried = CanaryReplicas(version=version, weight=10, replicas=1, ready=1, requests=requests, errors=errors)
+    return running(canary=carried)
+
+
+def test_a_canary_whose_requests_fail_too_often_is_rolled_back() -> None:
+    found = step(judged(at(40)), counted(15, 1), counted(15, 3))
+    assert found == Progress(active=OLD, rolled_back=RolledBack(revision=NEW, requests=30, errors=4))
+
+
+def test_a_canary_is_not_rolled_back_by_few_requests_or_an_allowed_share_of_errors() -> None:
+    assert step(judged(at(40)), counted(19, 19)).canary == NEW
+    assert step(judged(at(40)), counted(30, 3)).canary == NEW
+    assert step(judged(at(40)), counted(90, 90, version="1.9.0")).canary == NEW
+    assert step(at(40), counted(90, 90)).canary == NEW  # without a limit
+
+
+def test_a_revision_that_was_rolled_back_is_tried_again_when_it_changes() -> None:
+    failed = RolledBack(revision=NEW, requests=30, errors=4)
+    before = replace(judged(at(40)), status=PromptPackStatus(active=OLD, rolled_back=failed))
+    assert step(before) == Progress(active=OLD, rolled_back=failed)
+    corrected = replace(NEW, hash="c")
+    assert step(before, offered=corrected).canary == corrected
 
 
 def test_the_last_step_is_100_and_then_the_version_is_promoted() -> None:

@@ -30,13 +30,17 @@ async def serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    facade = Facade(Agent(settings), is_ready=lambda: not stop.is_set())
+    agent = Agent(settings)
+    facade = Facade(agent, is_ready=lambda: not stop.is_set())
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(agent.close)
         stack.push_async_callback(facade.close)
         await stack.enter_async_context(Server(facade.handle, host=settings.host, port=settings.port))
         if settings.health_port is not None and settings.health_port != settings.port:
             await stack.enter_async_context(Server(facade.handle, host=settings.host, port=settings.health_port))
         sys.stdout.write(f"agent {settings.namespace}/{settings.name} serves at {settings.host}:{settings.port}\n")
+        for problem in await agent.problems():
+            sys.stdout.write(f"not ready: {problem.message}\n")
         sys.stdout.flush()
         await stop.wait()
 

@@ -1,21 +1,38 @@
-"""The sample agent: prompts, sessions, tools, and a mock provider that needs no key."""
+"""The agent: answers a message with its prompts, the conversation so far, a model and tools."""
 
 import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from levelset.errors import ConfigError
+from levelset_omnia.agent.metrics import AgentMetrics
+from levelset_omnia.agent.providers import Completion, Provider, ProviderFailed, ToolCall, open_provider
+from levelset_omnia.agent.sessions import Sessions, SessionsUnavailable, open_sessions
 from levelset_omnia.agent.settings import Settings
 from levelset_omnia.agent.tools import ToolFailed, Tools
 
-__all__ = ["Agent", "Prompts", "Reply"]
+__all__ = ["Agent", "AgentFailed", "AgentProblem", "Prompts", "Reply"]
 
-_MAX_SESSIONS: Final = 10_000
-_TOOL_COMMAND: Final = "/tool "
+_MAX_ROUNDS: Final = 8
+"""How often a model may call tools before it has to answer."""
+_SYSTEM_PROMPTS: Final = ("system", "system.txt", "system.md")
+
+
+class AgentFailed(Exception):
+    """A message could not be answered; the text is for the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProblem:
+    """What keeps an agent from answering: `part` is `facade`, `session` or `provider`."""
+
+    part: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,67 +47,85 @@ class Reply:
     prompts: str
     """A short hash of all prompts."""
     tool: str | None = None
+    """The tool that was called last."""
 
     def as_json(self) -> bytes:
         """The reply encoded as JSON."""
         return json.dumps({name: getattr(self, name) for name in self.__slots__}, ensure_ascii=False).encode()
 
 
-@dataclass(slots=True)
-class _Session:
-    turns: int = 0
-    used: float = field(default=0.0)
-
-
 class Agent:
-    """Answers messages with a mock provider, which echoes the message after the first line of the system prompt."""
+    """Answers messages."""
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings
+        self.metrics = AgentMetrics(settings)
         self.prompts = Prompts(settings.prompts)
-        self.tools = Tools(settings.tools, resolver=settings.resolver)
-        self._clock = clock
-        self._sessions: dict[str, _Session] = {}
+        self.tools = Tools(settings.tools, metrics=self.metrics, resolver=settings.resolver)
+        self._sessions: Sessions = open_sessions(settings, clock=clock)
+        self._provider: Provider = open_provider(settings)
 
-    async def answer(self, text: str, session: str = "default") -> Reply:
-        """The reply to one message of a session; `/tool NAME JSON` calls a tool."""
-        prompts = await asyncio.to_thread(self.prompts.read)
-        state = self._session(session)
-        state.turns += 1
-        tool = None
-        if text.startswith(_TOOL_COMMAND):
-            tool, _, argument = text.removeprefix(_TOOL_COMMAND).partition(" ")
-            reply = await self._call(tool, argument)
-        else:
-            reply = f"{_prefix(prompts)}{text}"
-        settings = self.settings
-        return Reply(settings.name, session, state.turns, reply, settings.version, _hash(prompts), tool)
+    async def answer(
+        self, text: str, session: str = "default", *, on_text: Callable[[str], None] = lambda _text: None
+    ) -> Reply:
+        """The reply to one message of a session; `on_text` gets its text piece by piece. Raises AgentFailed."""
+        with self.metrics.request():
+            try:
+                return await self._answer(text, session, on_text)
+            except (ProviderFailed, SessionsUnavailable, ConfigError) as error:
+                raise AgentFailed(str(error)) from error
 
-    async def _call(self, tool: str, argument: str) -> str:
+    async def problems(self) -> Sequence[AgentProblem]:
+        """What keeps it from answering, now; empty if it is ready."""
+        found: list[AgentProblem] = []
+        if self.settings.facade != "websocket":
+            message = f"facade {self.settings.facade}: this agent serves websocket only; choose that in spec.facade"
+            found.append(AgentProblem("facade", message))
+        problem = await self._provider.problem()
+        if problem is not None:
+            found.append(AgentProblem("provider", problem))
         try:
-            value: Any = json.loads(argument) if argument.strip() else {}
-        except ValueError as error:
-            return f"{argument!r} is not JSON: {error}"
-        try:
-            answer = await self.tools.call(tool, value)
-        except ToolFailed as error:
-            return str(error)
-        return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-
-    def _session(self, name: str) -> _Session:
-        """The session with this name; expired sessions are evicted, and the least recently used beyond the limit."""
-        now = self._clock()
-        found = self._sessions.pop(name, None)
-        if found is None or now - found.used > self.settings.session_ttl:
-            found = _Session()
-        found.used = now
-        self._sessions[name] = found  # moved to the end: the dict is in order of use
-        while (
-            len(self._sessions) > _MAX_SESSIONS
-            or now - next(iter(self._sessions.values())).used > self.settings.session_ttl
-        ):
-            del self._sessions[next(iter(self._sessions))]
+            await self._sessions.check()
+        except SessionsUnavailable as error:
+            found.append(AgentProblem("session", str(error)))
         return found
+
+    async def close(self) -> None:
+        """Closes the connections to the provider and the session store."""
+        await self._provider.close()
+        await self._sessions.close()
+
+    async def _answer(self, text: str, session: str, on_text: Callable[[str], None]) -> Reply:
+        prompts = await asyncio.to_thread(self.prompts.read)
+        system = next((prompts[name] for name in _SYSTEM_PROMPTS if prompts.get(name)), "")
+        before: list[Mapping[str, Any]] = [{"role": "system", "content": system}] if system else []
+        history = await self._sessions.history(session)
+        added: list[Mapping[str, Any]] = [{"role": "user", "content": text}]
+        tool: str | None = None
+        for _ in range(_MAX_ROUNDS):
+            known = await self.tools.known()
+            completion = await self._provider.complete([*before, *history, *added], list(known.values()), on_text)
+            added.append(_message(completion))
+            if not completion.tool_calls:
+                break
+            tool = completion.tool_calls[-1].name
+            added += await asyncio.gather(*(self._call(one) for one in completion.tool_calls))
+        else:
+            raise ProviderFailed(f"the model called tools {_MAX_ROUNDS} times without an answer")
+        turn = await self._sessions.append(session, added)
+        settings = self.settings
+        return Reply(settings.name, session, turn, completion.text, settings.version, _hash(prompts), tool)
+
+    async def _call(self, call: ToolCall) -> Mapping[str, Any]:
+        """The result of a tool as a message for the model; a failure is a result, too, which the model can explain."""
+        try:
+            answer = await self.tools.call(call.name, json.loads(call.arguments or "{}"))
+            text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        except ValueError as error:
+            text = f"{call.arguments!r} is not JSON: {error}"
+        except ToolFailed as error:
+            text = str(error)
+        return {"role": "tool", "tool_call_id": call.id, "content": text}
 
 
 class Prompts:
@@ -126,11 +161,12 @@ class Prompts:
         return [(one.name, one.stat().st_mtime_ns) for one in sorted(self._folder.iterdir())]
 
 
-def _prefix(prompts: Mapping[str, str]) -> str:
-    """The first line of the system prompt in brackets; empty without one."""
-    written: Any = next((prompts[name] for name in ("system", "system.txt", "system.md") if name in prompts), "")
-    first = written.strip().splitlines()[:1]
-    return f"[{first[0]}] " if first else ""
+def _message(completion: Completion) -> Mapping[str, Any]:
+    calls = [
+        {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+        for one in completion.tool_calls
+    ]
+    return {"role": "assistant", "content": completion.text, **({"tool_calls": calls} if calls else {})}
 
 
 def _hash(prompts: Mapping[str, str]) -> str:

@@ -1,20 +1,24 @@
-"""The facade of an agent: health, messages over HTTP, and conversations over WebSocket."""
+"""The facade of an agent: health, metrics, messages over HTTP, and conversations over WebSocket."""
 
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from levelset.http import Request, Response, WebSocket, accept_websocket, is_websocket
-from levelset_omnia.agent.agent import Agent
+from levelset_omnia.agent.agent import Agent, AgentFailed, AgentProblem
 
 __all__ = ["Facade"]
 
 _JSON = (("Content-Type", "application/json"),)
+_METRICS = (("Content-Type", "text/plain; version=0.0.4; charset=utf-8"),)
 
 
 class Facade:
-    """Answers `/healthz`, `/readyz`, `/`, `/tools`, POST `/v1/messages`, and a WebSocket at `/ws`."""
+    """Answers `/healthz`, `/readyz`, `/report`, `/metrics`, `/`, `/tools`, POST `/v1/messages`, and a WebSocket.
+
+    `/report` is for the operator: the problems of the agent, and its counts of requests and errors.
+    """
 
     def __init__(self, agent: Agent, *, is_ready: Callable[[], bool] = lambda: True) -> None:
         self._agent = agent
@@ -29,7 +33,11 @@ class Facade:
             case "GET", "/healthz":
                 return Response(body=b"ok\n")
             case "GET", "/readyz":
-                return Response(body=b"ok\n") if self._is_ready() else Response(503, body=b"shutting down\n")
+                return await self._readiness()
+            case "GET", "/report":
+                return Response(200, _JSON, json.dumps(await self._report()).encode())
+            case "GET", "/metrics":
+                return Response(200, _METRICS, self._agent.metrics.registry.render().encode())
             case "GET", "/":
                 return self._about()
             case "GET", "/tools":
@@ -38,13 +46,30 @@ class Facade:
             case "POST", "/v1/messages":
                 return await self._message(request.body)
             case _:
-                return _error(404, "not found; the paths are /healthz, /readyz, /tools, POST /v1/messages and /ws")
+                paths = "/healthz, /readyz, /report, /metrics, /tools, POST /v1/messages and /ws"
+                return _error(404, f"not found; the paths are {paths}")
 
     async def close(self) -> None:
         """Ends all conversations."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _readiness(self) -> Response:
+        if not self._is_ready():
+            return Response(503, body=b"shutting down\n")
+        problems = await self._agent.problems()
+        if problems:
+            return Response(503, body="".join(f"{one.message}\n" for one in problems).encode())
+        return Response(body=b"ok\n")
+
+    async def _report(self) -> dict[str, Any]:
+        def written(problem: AgentProblem) -> dict[str, str]:
+            return {"part": problem.part, "message": problem.message}
+
+        metrics = self._agent.metrics
+        problems = [written(one) for one in await self._agent.problems()]
+        return {"problems": problems, "requests": metrics.requests, "errors": metrics.errors}
 
     def _about(self) -> Response:
         settings = self._agent.settings
@@ -53,10 +78,13 @@ class Facade:
 
     async def _message(self, body: bytes) -> Response:
         try:
-            message, session = _read(body)
+            message = _read(body)
+            reply = await self._agent.answer(message.text, message.session)
         except _InvalidMessage as error:
             return _error(400, str(error))
-        return Response(200, _JSON, (await self._agent.answer(message, session)).as_json())
+        except AgentFailed as error:
+            return _error(502, str(error))
+        return Response(200, _JSON, reply.as_json())
 
     def _start_conversation(self, socket: WebSocket) -> None:
         """Answers the messages of one conversation in order."""
@@ -72,31 +100,50 @@ class Facade:
         socket.sink.when_closed(end)
 
     async def _converse(self, socket: WebSocket, messages: "asyncio.Queue[str | bytes]") -> None:
-        while True:
-            data = await messages.get()
-            try:
-                message, session = _read(data)
-            except _InvalidMessage as error:
-                socket.send_text(json.dumps({"error": str(error)}).encode())
-                continue
-            socket.send_text((await self._agent.answer(message, session)).as_json())
+        with self._agent.metrics.connection():
+            while True:
+                socket.send_text(await self._turn(socket, await messages.get()))
+
+    async def _turn(self, socket: WebSocket, data: str | bytes) -> bytes:
+        """The last frame of a turn: the reply, or an error; with `stream`, frames with `delta` are sent before it."""
+
+        def send_delta(text: str) -> None:
+            socket.send_text(json.dumps({"delta": text}, ensure_ascii=False).encode())
+
+        try:
+            message = _read(data)
+            if not message.stream:
+                return (await self._agent.answer(message.text, message.session)).as_json()
+            return (await self._agent.answer(message.text, message.session, on_text=send_delta)).as_json()
+        except (_InvalidMessage, AgentFailed) as error:
+            return json.dumps({"error": str(error)}).encode()
+
+
+class _Message(NamedTuple):
+    """A message of a client."""
+
+    text: str
+    session: str = "default"
+    stream: bool = False
 
 
 class _InvalidMessage(Exception):
     """The body or frame is not a message."""
 
 
-def _read(data: str | bytes) -> tuple[str, str]:
-    """The message and its session; raises _InvalidMessage, which names the expected format."""
+def _read(data: str | bytes) -> _Message:
+    """The message of a body or frame; raises _InvalidMessage, which names the expected format."""
     try:
         value: Any = json.loads(data)
     except ValueError as error:
         raise _InvalidMessage(f'this is not JSON: {error}; send {{"message": "hello"}}') from error
     tree = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    message, session = tree.get("message"), tree.get("session", "default")
-    if not isinstance(message, str) or not isinstance(session, str):
+    text, session, stream = tree.get("message"), tree.get("session", "default"), tree.get("stream", False)
+    if not isinstance(text, str) or not isinstance(session, str):
         raise _InvalidMessage('message: a text is expected, as in {"message": "hello", "session": "mine"}')
-    return message, session
+    if not isinstance(stream, bool):
+        raise _InvalidMessage('stream: true or false is expected, as in {"message": "hello", "stream": true}')
+    return _Message(text, session, stream)
 
 
 def _error(status: int, message: str) -> Response:

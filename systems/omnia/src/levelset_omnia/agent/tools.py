@@ -7,9 +7,12 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
+from levelset.errors import ConfigError
+from levelset_omnia.agent.metrics import AgentMetrics
+from levelset_omnia.agent.service_names import resolve
 from levelset_omnia.agent.settings import parse_duration
 
 __all__ = ["Tool", "ToolFailed", "Tools", "read_tools"]
@@ -32,6 +35,8 @@ class Tool:
     description: str = ""
     timeout: float = 30.0
     retries: int = 0
+    input: Mapping[str, Any] | None = None
+    """The JSON Schema of its argument."""
 
 
 def read_tools(folder: Path) -> Mapping[str, Tool]:
@@ -48,6 +53,7 @@ def read_tools(folder: Path) -> Mapping[str, Tool]:
             one.get("description") or "",
             parse_duration("timeout", one.get("timeout") or "30s"),
             one.get("retries") or 0,
+            _schema(one["name"], one.get("input")),
         )
         for one in written["tools"]
         if one.get("endpoint")
@@ -58,8 +64,9 @@ def read_tools(folder: Path) -> Mapping[str, Tool]:
 class Tools:
     """Calls tools over HTTP. `resolver` is the URL that resolves Service names where there is no cluster DNS."""
 
-    def __init__(self, folder: Path, *, resolver: str = "") -> None:
+    def __init__(self, folder: Path, *, metrics: AgentMetrics, resolver: str = "") -> None:
         self._folder = folder
+        self._metrics = metrics
         self._resolver = resolver
 
     async def known(self) -> Mapping[str, Tool]:
@@ -67,40 +74,54 @@ class Tools:
         return await asyncio.to_thread(read_tools, self._folder)
 
     async def call(self, name: str, argument: Any) -> Any:
-        """The response of a tool; raises ToolFailed if it is unknown, or fails after all retries."""
+        """The response of a tool; raises ToolFailed if it is unknown, or fails after all retries.
+
+        Each attempt has the timeout of the tool, from the connection to the last byte.
+        """
         tool = (await self.known()).get(name)
         if tool is None:
             raise ToolFailed(f"tool {name} is not known; GET /tools lists the tools")
+        with self._metrics.tool_call(name):
+            return await self._call(tool, argument)
+
+    async def _call(self, tool: Tool, argument: Any) -> Any:
         if tool.type == "grpc":
-            raise ToolFailed(f"tool {name}: this agent calls tools over HTTP, not over gRPC")
+            raise ToolFailed(f"tool {tool.name}: this agent calls tools over HTTP, not over gRPC")
         for attempt in range(tool.retries + 1):
             try:
-                return await asyncio.to_thread(self._request, tool, argument)
+                async with asyncio.timeout(tool.timeout):
+                    url = await resolve(tool.endpoint, self._resolver)
+                    return await asyncio.to_thread(_request, url, tool.timeout, argument)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 if attempt == tool.retries:
-                    raise ToolFailed(f"tool {name} at {tool.endpoint} does not answer: {error}") from error
+                    reason = str(error) or f"no answer within {tool.timeout:g} s"
+                    message = f"tool {tool.name} at {tool.endpoint} does not answer: {reason}"
+                    raise ToolFailed(message) from error
                 await asyncio.sleep(_RETRY_DELAY * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
 
-    def _request(self, tool: Tool, argument: Any) -> Any:
-        url = self._resolve(tool.endpoint)
-        body = json.dumps(argument).encode()
-        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - checked below
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise ValueError(f"{url} is not an HTTP URL")
-        with urllib.request.urlopen(request, timeout=tool.timeout) as answer:  # noqa: S310 - checked above
-            text = answer.read(_MAX_RESPONSE).decode("utf-8", "replace")
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
 
-    def _resolve(self, endpoint: str) -> str:
-        """The endpoint with a Service name replaced by its address."""
-        parts = urlsplit(endpoint)
-        host = parts.hostname or ""
-        if not self._resolver or not host.endswith(".svc.cluster.local"):
-            return endpoint
-        with urllib.request.urlopen(f"{self._resolver}?name={host}", timeout=5.0) as answer:  # noqa: S310 - our own
-            address = json.loads(answer.read(_MAX_RESPONSE))["address"]
-        return urlunsplit(parts._replace(netloc=f"{address}:{parts.port}" if parts.port else address))
+def _request(url: str, timeout: float, argument: Any) -> Any:
+    body = json.dumps(argument).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - checked below
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise ValueError(f"{url} is not an HTTP URL")
+    with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310 - checked above
+        text = answer.read(_MAX_RESPONSE).decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _schema(tool: str, text: str | None) -> Mapping[str, Any] | None:
+    """The JSON Schema of a tool's argument; raises ConfigError if it is not one."""
+    if not text:
+        return None
+    try:
+        schema: Any = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"tool {tool}: schema.input is not JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise ConfigError(f"tool {tool}: schema.input is not a JSON Schema, which is an object")
+    return cast("dict[str, Any]", schema)

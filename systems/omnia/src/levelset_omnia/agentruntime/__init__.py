@@ -12,13 +12,17 @@ from levelset_omnia.agentruntime.children import (
 )
 from levelset_omnia.agentruntime.dependencies import secret_hash
 from levelset_omnia.agentruntime.environment import environment, tools_file
+from levelset_omnia.agentruntime.pod_reports import PodProblem, PodReport, ReadReport, read_report
 from levelset_omnia.agentruntime.reconciler import agent_runtimes_controller
 from levelset_omnia.agentruntime.status import Facts, Problem, agent_status, status_events
 
 __all__ = [
     "ChildBuilder",
     "Facts",
+    "PodProblem",
+    "PodReport",
     "Problem",
+    "ReadReport",
     "ReplicaPlan",
     "agent_runtimes_controller",
     "agent_status",
@@ -26,6 +30,7 @@ __all__ = [
     "environment",
     "is_rolled_out",
     "plan_replicas",
+    "read_report",
     "ready_replicas",
     "secret_hash",
     "split_replicas",

@@ -186,12 +186,12 @@ class ChildBuilder:
             env=environment(self._agent, version, self._registry, is_candidate=is_candidate),
             resources=self._agent.spec.runtime.resources,
             volume_mounts=tuple(VolumeMount(name=one, mount_path=at, read_only=True) for one, at in mounts.items()),
-            readiness_probe=_probe(delay=options.readiness_delay, period=options.readiness_period),
-            liveness_probe=_probe(delay=15, period=20),
+            readiness_probe=_probe("/readyz", delay=options.readiness_delay, period=options.readiness_period),
+            liveness_probe=_probe("/healthz", delay=15, period=20),
             lifecycle=Lifecycle(pre_stop=LifecycleHandler(sleep=SleepAction(seconds=drain))) if drain else None,
         )
 
 
-def _probe(*, delay: int, period: int) -> Probe:
-    action = HTTPGetAction(path="/healthz", port=FACADE)
+def _probe(path: str, *, delay: int, period: int) -> Probe:
+    action = HTTPGetAction(path=path, port=FACADE)
     return Probe(http_get=action, initial_delay_seconds=delay, period_seconds=period)

@@ -1,6 +1,6 @@
 """The dependencies of an agent, read from the cache: its pack, its registry, its Secrets and its children."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -10,13 +10,22 @@ from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import ConfigMap, Secret
 from levelset.objects import find_condition
 from levelset_omnia.agentruntime.children import candidate_name, tools_name
-from levelset_omnia.agentruntime.environment import secrets_of
+from levelset_omnia.agentruntime.environment import secret_sources
+from levelset_omnia.agentruntime.pod_reports import PodProblem
 from levelset_omnia.agentruntime.status import Problem
 from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
 from levelset_omnia.promptpack import Choice, PackVersion, agent_pack_keys, config_hash, content_hash, select
 from levelset_omnia.promptpack.selection import PACKS
 
-__all__ = ["ConfigHashes", "Dependencies", "read_dependencies", "registry_of", "secret_hash", "secret_refs"]
+__all__ = [
+    "ConfigHashes",
+    "Dependencies",
+    "missing_secrets",
+    "read_dependencies",
+    "registry_of",
+    "secret_hash",
+    "secret_refs",
+]
 
 T = TypeVar("T", bound=Object)
 
@@ -42,8 +51,16 @@ def registry_of(agent: AgentRuntime) -> Iterator[Ref[ToolRegistry]]:
 
 def secret_refs(agent: AgentRuntime) -> Iterator[Ref[Secret]]:
     """The Secrets that an agent references."""
-    for name in secrets_of(agent):
-        yield Ref(Secret, name, agent.namespace)
+    for source in secret_sources(agent):
+        yield Ref(Secret, source.secret, agent.namespace)
+
+
+async def missing_secrets(agent: AgentRuntime, ctx: Context) -> AsyncIterator[PodProblem]:
+    """The Secrets that an agent references and that do not exist: its Pods wait for them."""
+    for source in secret_sources(agent):
+        if await ctx.find(OnlyMetadata(Secret), source.secret, namespace=agent.namespace) is None:
+            message = f"Secret {source.secret} does not exist; create it with the key {source.key}"
+            yield PodProblem(source.part, message)
 
 
 async def read_dependencies(agent: AgentRuntime, ctx: Context) -> Dependencies:

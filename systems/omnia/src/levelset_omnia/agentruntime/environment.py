@@ -4,12 +4,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from msgspec import Struct
+
 from levelset.kinds.core_v1 import EnvVar, EnvVarSource, SecretKeySelector
 from levelset_omnia.kinds import AgentRuntime, Tool, ToolRegistry
 from levelset_omnia.promptpack import PackVersion, pack_name
 from levelset_omnia.well_known import PROMPTS_PATH, TOOLS_PATH
 
-__all__ = ["environment", "secrets_of", "tools_file"]
+__all__ = ["SecretSource", "environment", "secret_sources", "tools_file"]
 
 
 def environment(
@@ -24,12 +26,20 @@ def environment(
     )
 
 
-def secrets_of(agent: AgentRuntime) -> Iterator[str]:
-    """The names of the Secrets that environment variables reference."""
-    yield agent.spec.provider_secret_ref.name
+class SecretSource(Struct, frozen=True):
+    """A value that an agent reads from a Secret; `part` is what it is for: `provider` or `session`."""
+
+    part: str
+    secret: str
+    key: str
+
+
+def secret_sources(agent: AgentRuntime) -> Iterator[SecretSource]:
+    """The Secrets that environment variables reference, with their keys."""
+    yield SecretSource("provider", agent.spec.provider_secret_ref.name, "api-key")
     session = agent.spec.session
     if session is not None and session.store_ref is not None:
-        yield session.store_ref.name
+        yield SecretSource("session", session.store_ref.name, "url")
 
 
 def tools_file(registry: ToolRegistry) -> str:

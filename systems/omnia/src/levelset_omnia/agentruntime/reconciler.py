@@ -19,31 +19,35 @@ from levelset import (
 )
 from levelset.errors import Invalid, Unreachable
 from levelset.kinds.apps_v1 import Deployment
-from levelset.kinds.core_v1 import ConfigMap, Secret, Service
+from levelset.kinds.core_v1 import ConfigMap, Pod, Secret, Service
 from levelset_omnia.agentruntime.children import ChildBuilder, is_rolled_out, plan_replicas
 from levelset_omnia.agentruntime.dependencies import (
     ConfigHashes,
     Dependencies,
+    missing_secrets,
     read_dependencies,
     registry_of,
     secret_refs,
 )
+from levelset_omnia.agentruntime.pod_reports import ReadReport, read_report, read_reports
 from levelset_omnia.agentruntime.status import Facts, Problem, agent_status, status_events
 from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
 from levelset_omnia.options import Options
 from levelset_omnia.promptpack import Choice, agent_pack_keys, pack_keys
 from levelset_omnia.promptpack.selection import PACKS
-from levelset_omnia.well_known import AGENT_FINALIZER
+from levelset_omnia.well_known import AGENT_FINALIZER, selector_of
 
-__all__ = ["agent_runtimes_controller"]
+__all__ = ["agent_runtimes_controller", "needs_reports"]
 
 
-def agent_runtimes_controller(options: Options | None = None) -> Controller[AgentRuntime]:
-    """The controller of AgentRuntimes."""
+def agent_runtimes_controller(
+    options: Options | None = None, *, read: ReadReport = read_report
+) -> Controller[AgentRuntime]:
+    """The controller of AgentRuntimes; `read` reads the report of a Pod."""
     chosen = options or Options()
     return Controller(
         AgentRuntime,
-        _Reconciler(chosen).reconcile,
+        _Reconciler(chosen, read).reconcile,
         owns(Deployment, metadata_only=False),
         owns(Service),
         owns(ConfigMap, metadata_only=False),
@@ -59,8 +63,9 @@ def agent_runtimes_controller(options: Options | None = None) -> Controller[Agen
 
 
 class _Reconciler:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, read: ReadReport) -> None:
         self._options = options
+        self._read = read
         self._hashes = ConfigHashes()
 
     async def reconcile(self, agent: AgentRuntime, ctx: Context) -> Action | None:
@@ -77,13 +82,21 @@ class _Reconciler:
         if found.choice is None:
             await _write_status(agent, facts, ctx)
             raise Retry(found.problem.message if found.problem else "its PromptPack does not exist", seconds=wait)
-        await self._apply(agent, found, found.choice, facts, ctx)
-        return requeue(wait) if found.has_registry is False else None
+        applied = await self._apply(agent, found, found.choice, facts, ctx)
+        is_reported = needs_reports(agent, applied)
+        if is_reported:
+            applied = await self._read_pods(agent, applied, ctx)
+        await _write_status(agent, applied, ctx)
+        waits = [
+            *([wait] if found.has_registry is False else []),
+            *([self._options.report_seconds] if is_reported else []),
+        ]
+        return requeue(min(waits)) if waits else None
 
     async def _apply(
         self, agent: AgentRuntime, found: Dependencies, choice: Choice, facts: Facts, ctx: Context
-    ) -> None:
-        """Applies the children, and writes the status."""
+    ) -> Facts:
+        """Applies the children; returns the facts with the applied ones."""
         children = ChildBuilder(agent, found.registry, self._options)
         part: Literal["Deployment", "Service"] = "Deployment"
         try:
@@ -98,7 +111,14 @@ class _Reconciler:
             if isinstance(error, Invalid):
                 raise GiveUp(f"{part} of {agent.name}: {error}") from error
             raise
-        await _write_status(agent, facts, ctx)
+        return facts
+
+    async def _read_pods(self, agent: AgentRuntime, facts: Facts, ctx: Context) -> Facts:
+        """Adds what the Pods report, and the Secrets that they wait for."""
+        # Live: Pods are not watched, since only the few agents that do not run yet, or run a canary, need them.
+        pods = await ctx.client.list(Pod, namespace=agent.namespace, labels=selector_of(agent.name))
+        reports = await read_reports(pods, agent.spec.facade.port, self._read)
+        return replace(facts, reports=tuple(reports), missing=tuple([one async for one in missing_secrets(agent, ctx)]))
 
     async def _deploy(
         self, agent: AgentRuntime, children: ChildBuilder, found: Dependencies, choice: Choice, ctx: Context
@@ -124,6 +144,16 @@ class _Reconciler:
         return stable, candidate
 
 
+def needs_reports(agent: AgentRuntime, facts: Facts) -> bool:
+    """Whether the reports of its Pods are read: while none is ready, and while a canary is judged by its errors."""
+    statuses = [one.status for one in (facts.stable, facts.candidate) if one is not None and one.status is not None]
+    if agent.spec.runtime.replicas and not any(one.ready_replicas for one in statuses):
+        return True
+    candidate = None if facts.choice is None else facts.choice.candidate
+    strategy = None if candidate is None else candidate.pack.spec.rollout.canary
+    return strategy is not None and strategy.rollback is not None
+
+
 async def _clean_up(agent: AgentRuntime, ctx: Context) -> None:
     """Records the deletion; the garbage collector deletes the children by their owner references."""
     ctx.record(agent, "Deleted", f"the Deployment and the Service of {agent.name} are deleted with it")
@@ -132,7 +162,7 @@ async def _clean_up(agent: AgentRuntime, ctx: Context) -> None:
 async def _write_status(agent: AgentRuntime, facts: Facts, ctx: Context) -> None:
     status = agent_status(agent, facts, now=ctx.now())
     await ctx.set_status(agent, status)
-    for event in status_events(agent.status, status, facts.problem):
+    for event in status_events(agent.status, status, facts):
         ctx.record(agent, event.reason, event.message, warning=event.warning)
 
 

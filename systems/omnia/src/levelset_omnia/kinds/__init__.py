@@ -20,6 +20,8 @@ from levelset_omnia.kinds.promptpack import (
     PromptPackSpec,
     PromptPackStatus,
     Revision,
+    Rollback,
+    RolledBack,
     Rollout,
     Source,
 )
@@ -49,6 +51,8 @@ __all__ = [
     "PromptPackStatus",
     "ReplicaCounts",
     "Revision",
+    "Rollback",
+    "RolledBack",
     "Rollout",
     "Runtime",
     "SecretRef",

@@ -118,6 +118,9 @@ class CanaryReplicas(Model):
     replicas: int
     """The number of Pods for that share."""
     ready: int
+    requests: int = 0
+    """The requests that its Pods have answered; counted if the pack is rolled back by errors."""
+    errors: int = 0
 
 
 class AgentRuntimeStatus(Status):

@@ -15,6 +15,8 @@ __all__ = [
     "PromptPackSpec",
     "PromptPackStatus",
     "Revision",
+    "Rollback",
+    "RolledBack",
     "Rollout",
     "Source",
 ]
@@ -35,6 +37,15 @@ class Source(Model):
     config_map_ref: ConfigMapRef | None = None
 
 
+class Rollback(Model):
+    """When a canary is rolled back by itself: once more than this share of its requests has failed."""
+
+    max_error_rate: Percent = 10
+    """The allowed share of failed requests, in percent."""
+    min_requests: Annotated[int, Meta(ge=1)] = 20
+    """The requests that are needed to judge."""
+
+
 class Canary(Model):
     """The steps of a canary rollout."""
 
@@ -43,6 +54,8 @@ class Canary(Model):
     step_weight: Annotated[int, Meta(ge=1, le=100)] = 10
     """The increment after each interval, in percent."""
     interval: Duration = "5m"
+    rollback: Rollback | None = None
+    """Without it, a canary is only ended by its spec."""
 
 
 class Rollout(Model):
@@ -69,6 +82,14 @@ class Revision(Model):
     hash: str = ""
 
 
+class RolledBack(Model):
+    """A revision that was rolled back, and why; it is not tried again until its version or content changes."""
+
+    revision: Revision
+    requests: int
+    errors: int
+
+
 class PromptPackStatus(Status):
     """The observed state of a pack, and the progress of its rollout."""
 
@@ -78,6 +99,7 @@ class PromptPackStatus(Status):
     canary_weight: Percent | None = None
     active: Revision | None = None
     canary: Revision | None = None
+    rolled_back: RolledBack | None = None
     step_started_at: MicroTime | None = None
     """When the present weight began; the next step follows an interval later, also after a restart of the operator."""
     last_updated: datetime | None = None

@@ -95,7 +95,7 @@ def _canaries(packs: Iterable[PromptPack]) -> Iterator[PackVersion]:
 def _is_broken(pack: PromptPack) -> bool:
     """Whether the active prompts are those whose source is invalid now."""
     status, named = pack.status, pack.spec.source.config_map_ref
-    if status is None or status.phase != "Failed" or status.active is None:
+    if status is None or status.phase != "Failed" or status.active is None or status.rolled_back is not None:
         return False
     return named is None or status.active.config_map == named.name
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from levelset import replace
+from levelset import Condition, replace
 from levelset.objects import MicroTime, seconds_precision
 from levelset_omnia.conditions import Conditions, StatusEvent
-from levelset_omnia.kinds import AgentRuntime, PromptPack, PromptPackStatus, Revision
+from levelset_omnia.kinds import AgentRuntime, PromptPack, PromptPackStatus, Revision, RolledBack
 from levelset_omnia.kinds.values import Version, is_same_version
 from levelset_omnia.promptpack.rollout import Progress, advance
 from levelset_omnia.promptpack.selection import select
@@ -87,11 +87,23 @@ def status_events(before: PromptPackStatus | None, after: PromptPackStatus) -> I
         yield StatusEvent("VersionActive", f"{after.active_version} is active")
     if after.phase != was.phase and after.phase == "Superseded":
         yield StatusEvent("Superseded", f"a newer version than {after.active_version} is active")
-    failed = next((one for one in after.conditions if one.type == "SourceValid" and one.status == "False"), None)
-    if failed is not None and (was.phase != "Failed" or failed not in was.conditions):
+    if after.rolled_back is not None and after.rolled_back != was.rolled_back:
+        yield StatusEvent("CanaryRolledBack", _rollback_message(after.rolled_back), warning=True)
+    failed, failed_before = _invalid_source(after), _invalid_source(was)
+    if failed is not None and failed != failed_before:
         yield StatusEvent(failed.reason, failed.message, warning=True)
-    if failed is None and was.phase == "Failed":
+    if failed is None and failed_before is not None:
         yield StatusEvent("SourceValid", "the source is valid again")
+
+
+def _invalid_source(status: PromptPackStatus) -> Condition | None:
+    return next((one for one in status.conditions if one.type == "SourceValid" and one.status == "False"), None)
+
+
+def _rollback_message(failed: RolledBack) -> str:
+    version, config_map = failed.revision.version, failed.revision.config_map
+    counts = f"{failed.errors} of {failed.requests} requests failed"
+    return f"{version} was rolled back: {counts}; change the version or ConfigMap {config_map} to try again"
 
 
 def _shared_config_map(after: PromptPackStatus) -> Iterator[StatusEvent]:
@@ -125,6 +137,7 @@ def _failed(pack: PromptPack, inputs: StatusInputs, problem: Problem) -> PromptP
         canary_version=None,
         canary_weight=None,
         canary=None,
+        rolled_back=None,
         step_started_at=None,
         conditions=conditions.remove("CanaryProgressing").items,
         observed_generation=pack.metadata.generation,
@@ -134,6 +147,8 @@ def _failed(pack: PromptPack, inputs: StatusInputs, problem: Problem) -> PromptP
 def _progressed(pack: PromptPack, inputs: StatusInputs, progress: Progress) -> PromptPackStatus:
     newer = superseder(pack, inputs.versions)
     phase: Phase = "Canary" if progress.canary is not None else "Superseded" if newer else "Active"
+    if progress.rolled_back is not None:
+        phase = "Failed"
     before = pack.status or PromptPackStatus()
     return replace(
         before,
@@ -143,6 +158,7 @@ def _progressed(pack: PromptPack, inputs: StatusInputs, progress: Progress) -> P
         canary_weight=progress.weight,
         active=progress.active,
         canary=progress.canary,
+        rolled_back=progress.rolled_back,
         step_started_at=None if progress.started is None else MicroTime.of(progress.started),
         conditions=_rollout_conditions(pack, before, inputs, progress).items,
         observed_generation=pack.metadata.generation,
@@ -162,6 +178,8 @@ def _rollout_conditions(
         conditions = conditions.set("Superseded", False, "IsChannelMax", "no newer version is active")
     else:
         conditions = conditions.remove("Superseded")
+    if progress.rolled_back is not None:
+        return conditions.set("CanaryProgressing", False, "RolledBack", _rollback_message(progress.rolled_back))
     if progress.canary is None:
         return conditions.remove("CanaryProgressing")
     if progress.held_by:
