@@ -84,7 +84,9 @@ class Environment:
         Installers compile what they unpack, and not what is used from its sources: the first start would do it.
         """
         sources = [str(self._root / "examples"), *(str(self._root / path / "src") for path in PACKAGES)]
-        with subprocess.Popen([self._python, "-m", "compileall", "-qq", *sources]) as process:
+        compiling = [self._python, "-m", "compileall", "-qq", *sources]
+        # It gets a Ctrl-C too, and would show a traceback.
+        with subprocess.Popen(compiling, stderr=subprocess.DEVNULL) as process:
             try:
                 yield
             except BaseException:
@@ -158,6 +160,9 @@ def main(arguments: Sequence[str]) -> int:
     except StepFailed as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; type make again to go on\n")
+        return 130
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -149,6 +150,18 @@ def test_a_failing_installer_is_shown_with_its_output(clone: Path) -> None:
     with pytest.raises(StepFailed, match="no route to the index"):
         Environment(clone, uv=str(clone / "uv")).set_up("run")
     assert not (clone / ".venv/run.installed").exists()
+
+
+def test_an_interrupted_installation_says_how_to_go_on_without_a_traceback(clone: Path) -> None:
+    (clone / "scripts").mkdir()
+    script = shutil.copy(ROOT / "scripts/environment.py", clone / "scripts")
+    (clone / "uv").write_text('#!/bin/sh\n[ "$1" = venv ] && exit\nkill -INT $PPID\nexec sleep 5\n')
+    (clone / ".venv/bin").mkdir(parents=True)
+    (clone / ".venv/bin/python").symlink_to(sys.executable)
+    environment = {**os.environ, "PATH": f"{clone}:{os.environ['PATH']}"}
+    command = [sys.executable, script, "run"]
+    outcome = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    assert (outcome.returncode, outcome.stderr) == (130, "interrupted; type make again to go on\n")
 
 
 def test_the_pip_of_this_python_installs_into_an_environment_without_pip(
