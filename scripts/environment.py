@@ -84,7 +84,7 @@ class Environment:
         Installers compile what they unpack, and not what is used from its sources: the first start would do it.
         """
         sources = [str(self._root / "examples"), *(str(self._root / path / "src") for path in PACKAGES)]
-        compiling = [self._python, "-m", "compileall", "-qq", *sources]
+        compiling = [str(self._python), "-m", "compileall", "-qq", *sources]
         # It gets a Ctrl-C too, and would show a traceback.
         with subprocess.Popen(compiling, stderr=subprocess.DEVNULL) as process:
             try:

@@ -41,7 +41,10 @@ _LONGEST: Final = timedelta(days=366 * 300)
 
 
 class BadSchedule(ValueError):
-    """A schedule that is not valid; the message is that of Kubernetes."""
+    """A schedule that is not valid; the message is that of Kubernetes.
+
+    What to do: correct the schedule of the CronJob: five fields, such as `*/5 * * * *`, or a word such as `@daily`.
+    """
 
 
 class CronSchedule(msgspec.Struct, frozen=True, kw_only=True):
