@@ -15,22 +15,42 @@ if TYPE_CHECKING:
     from levelset.apiserver.resources.server_state import ServerState
     from levelset.apiserver.server import ApiServer
     from levelset.apiserver.verbs.subresources.pod_logs import LogRequest, LogSource
+    from levelset.apiserver.verbs.subresources.stream_sources import (
+        STDERR,
+        STDOUT,
+        ConnectPort,
+        PortConnection,
+        RemoteStreams,
+        RunCommand,
+        StreamRequest,
+        StreamSources,
+        TerminalSize,
+    )
     from levelset.apiserver.wire.webhook_client import WebhookClient
 
 __all__ = [
+    "STDERR",
+    "STDOUT",
     "AdmissionPlugin",
     "ApiServer",
     "AuditLog",
     "Authenticator",
     "Column",
+    "ConnectPort",
     "ConnectionInfo",
     "LogRequest",
     "LogSource",
+    "PortConnection",
+    "RemoteStreams",
     "Rules",
+    "RunCommand",
     "ScalePaths",
     "SecretBox",
     "ServedResource",
     "ServerState",
+    "StreamRequest",
+    "StreamSources",
+    "TerminalSize",
     "User",
     "UserLimits",
     "WebhookClient",
@@ -51,6 +71,9 @@ __getattr__, __dir__ = late_exports(
         "levelset.apiserver.resources.server_state": "ServerState",
         "levelset.apiserver.server": "ApiServer",
         "levelset.apiserver.verbs.subresources.pod_logs": "LogRequest LogSource",
+        "levelset.apiserver.verbs.subresources.stream_sources": (
+            "STDERR STDOUT ConnectPort PortConnection RemoteStreams RunCommand StreamRequest StreamSources TerminalSize"
+        ),
         "levelset.apiserver.wire.webhook_client": "WebhookClient",
     },
 )

@@ -27,6 +27,7 @@ from levelset.apiserver.request_limits import UserLimiter
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.routes import Call, HandlerResult, Route, RouteCache, find_action, warning_text
 from levelset.apiserver.verbs.response_format import JSON_HEADERS, as_yaml
+from levelset.apiserver.verbs.subresources.stream_handlers import STREAMS
 from levelset.apiserver.wire.large_bodies import (
     LARGE_YAML_BYTES,
     MAX_JSON_VALUES,
@@ -47,7 +48,7 @@ from levelset.apiserver.wire.status_errors import (
     too_many_values,
 )
 from levelset.errors import ApiError, BadRequest, ServerFailed
-from levelset.http import Deferred, Pieces, Request, Response, iterate
+from levelset.http import Deferred, Pieces, Request, Response, is_websocket, iterate
 from levelset.storage import SharedStorage, StorageUnavailable
 
 __all__ = ["App", "Page"]
@@ -252,6 +253,9 @@ class App:
         attributes = resource_attributes(path, request, handlers.verb_of(path, request))
         if self._state.rbac is not None:
             self._state.rbac.check(user, attributes)
+            if path.subresource in STREAMS and is_websocket(request):
+                # A handshake is a GET, but what it does is that of a POST: `get` alone must not run commands.
+                self._state.rbac.check(user, replace(attributes, verb="create"))
         elif not _is_self_review(path):
             raise forbidden_error(user, attributes)
 

@@ -98,6 +98,9 @@ def find_action(call: Call) -> Action:
     verb = verb_of(path, request)
     if _has_wrong_scope(call, verb):
         return _wrong_scope
+    stream = state.stream_handlers.get((served.group, served.plural, path.subresource)) if path.subresource else None
+    if stream is not None and request.method in ("GET", "POST"):
+        return lambda call: stream(call.state, call.served, call.namespace, call.name, call.request)
     if request.method != "GET":
         handler = state.subresource_handlers.get((served.group, served.plural, path.subresource))
         if handler is not None:
@@ -441,7 +444,7 @@ def _subresource(call: Call) -> HandlerResult:
         assert served.logs is not None  # otherwise it would not be in `known`
         response: HandlerResult = served.logs(call.state, served, call.namespace, call.name, call.request)
         return response
-    if part in ("binding", "eviction", "token"):
+    if part in ("attach", "binding", "eviction", "exec", "portforward", "token"):
         raise method_not_allowed()
     if method == "GET" and part == "finalize":
         raise method_not_allowed()

@@ -70,6 +70,8 @@ from levelset.apiserver.verbs.component_statuses import read_component_statuses
 from levelset.apiserver.verbs.subresources.binding import bind
 from levelset.apiserver.verbs.subresources.eviction import Evictions
 from levelset.apiserver.verbs.subresources.pod_logs import LogSource, log_handler, reject_logs
+from levelset.apiserver.verbs.subresources.stream_handlers import StreamHandler, stream_handlers
+from levelset.apiserver.verbs.subresources.stream_sources import StreamSources
 from levelset.apiserver.verbs.subresources.token_request import TokenRequests
 from levelset.apiserver.verbs.watch import feeds_of
 from levelset.apiserver.wire.webhook_client import WebhookClient
@@ -252,6 +254,12 @@ class ApiServer:
         """Serves the `log` subresource of a kind from this source, also if its CRD is created later."""
         self._components.kinds.serve_logs(group, kind, log_handler(source))
 
+    def serve_streams(self, group: str, kind: str, sources: StreamSources) -> None:
+        """Serves `exec`, `attach` and `portforward` of a built-in kind from these sources; ConfigError for another."""
+        served = self._components.kinds.serve_streams(group, kind, stream_handlers(sources))
+        for name, handler in served.items():
+            self._components.state.stream_handlers[name] = handler
+
     def serve_page(self, page: Callable[[Request], Response | Awaitable[Response] | None]) -> None:
         """Serves non-resource paths with `page`, which returns None for paths that it does not serve.
 
@@ -395,6 +403,17 @@ class Kinds:
             self.definitions.serve_logs(group, kind, handler)
         else:
             self.catalog.change(remove=[served], add=[replace(served, logs=handler)])
+
+    def serve_streams(
+        self, group: str, kind: str, handlers: Mapping[str, StreamHandler]
+    ) -> dict[tuple[str, str, str], StreamHandler]:
+        """Adds streaming subresources to a built-in kind; returns their handlers by group, resource and subresource."""
+        served = self.catalog.kinds(group, kind)
+        if served is None or served.custom:
+            raise ConfigError(f"{kind}: streams can be served of built-in kinds only, such as Pod")
+        subresources = (*served.subresources, *(name for name in handlers if name not in served.subresources))
+        self.catalog.change(remove=[served], add=[replace(served, subresources=subresources)])
+        return {(served.group, served.plural, name): handler for name, handler in handlers.items()}
 
     async def load(self, state: ServerState) -> None:
         """Loads the stored services and definitions, and listens to their writes from then on."""

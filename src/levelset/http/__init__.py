@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from levelset.http.response_writer import Failure, to_status
     from levelset.http.server import Server
     from levelset.http.serving_certificate import ServingCertificate, renew_periodically
+    from levelset.http.spdy import SpdySession, SpdyStream
     from levelset.http.streaming import iterate, read_all
     from levelset.http.websocket import WebSocket, accept_websocket, is_websocket
 
@@ -50,6 +51,8 @@ __all__ = [
     "Server",
     "ServingCertificate",
     "Sink",
+    "SpdySession",
+    "SpdyStream",
     "Tunnel",
     "Validity",
     "WebSocket",
@@ -82,6 +85,7 @@ __getattr__, __dir__ = late_exports(
         "levelset.http.response_writer": "Failure to_status",
         "levelset.http.server": "Server",
         "levelset.http.serving_certificate": "ServingCertificate renew_periodically",
+        "levelset.http.spdy": "SpdySession SpdyStream",
         "levelset.http.streaming": "iterate read_all",
         "levelset.http.websocket": "WebSocket accept_websocket is_websocket",
     },

@@ -304,6 +304,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_context",
         "_current",
+        "_is_held",
         "_is_lingering",
         "_is_reading",
         "_is_tunnel",
@@ -332,6 +333,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_reading = True
         self._is_lingering = False
         self._is_tunnel = False
+        self._is_held = False
         self._stalled_at: tuple[int, int] | None = None
         self.deadline = math.inf
 
@@ -472,7 +474,7 @@ class Connection(asyncio.BufferedProtocol):
         ready = parser.ready
         while ready and self._current is None and not self._output.is_full:
             self._handle(ready.popleft())
-        wants_reading = not ready and not parser.is_holding
+        wants_reading = not ready and not parser.is_holding and not self._is_held
         if wants_reading is not self._is_reading and not self._transport.is_closing():
             self._is_reading = wants_reading
             if wants_reading:
@@ -623,10 +625,17 @@ class Connection(asyncio.BufferedProtocol):
         self._keep_alive = False
         self._output.write(self._context.heads.write(101, response.headers, b""))
         self._sink = sink = StreamSink(self._context.flusher, self._output, self._stream_ended, chunked=False)
+        sink.when_held(self._hold)
         self._is_tunnel = True
         rest = self._parser.take_rest()
         take_over(sink)
         self._receive(rest)
+
+    def _hold(self, is_held: bool) -> None:
+        """Stops or resumes reading from an upgraded connection."""
+        self._is_held = is_held
+        if self._is_tunnel and not self._is_lingering:
+            self._proceed()
 
     def _receive(self, data: bytes) -> None:
         if self._sink is None:

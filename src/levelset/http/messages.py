@@ -209,6 +209,14 @@ class Tunnel(Sink, Protocol):
         """Calls `callback` with all bytes that are received."""
         ...
 
+    def hold(self) -> None:
+        """Stops receiving: the client has to wait until `release`."""
+        ...
+
+    def release(self) -> None:
+        """Receives again."""
+        ...
+
 
 Push = Callable[[Sink], None]
 """A pushed body: called with the sink once the head of the response was sent."""

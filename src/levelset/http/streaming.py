@@ -86,7 +86,7 @@ class StreamSink:
     """The sink of one response on one connection; also the tunnel of an upgraded one (then not chunked)."""
 
     __slots__ = (
-        "_closed_callbacks", "_flusher", "_is_chunked", "_is_finished", "_on_finished", "_output", "_pending",
+        "_closed_callbacks", "_flusher", "_hold", "_is_chunked", "_is_finished", "_on_finished", "_output", "_pending",
         "_received", "_waiters", "is_closed",
     )  # fmt: skip
 
@@ -100,6 +100,7 @@ class StreamSink:
         self._waiters: list[asyncio.Future[None]] = []
         self._closed_callbacks: list[Callable[[], None]] = []
         self._received: Callable[[bytes], None] | None = None
+        self._hold: Callable[[bool], None] | None = None
         self.is_closed = False
 
     @property
@@ -144,6 +145,20 @@ class StreamSink:
     def when_received(self, callback: Callable[[bytes], None], /) -> None:
         """Calls `callback` with all bytes received on an upgraded connection."""
         self._received = callback
+
+    def when_held(self, callback: Callable[[bool], None]) -> None:
+        """Calls `callback` when received bytes should wait, and when they should be passed on again."""
+        self._hold = callback
+
+    def hold(self) -> None:
+        """Stops receiving: the client has to wait."""
+        if self._hold is not None:
+            self._hold(True)
+
+    def release(self) -> None:
+        """Receives again."""
+        if self._hold is not None:
+            self._hold(False)
 
     async def wait_drained(self) -> None:
         """Waits until all that was written is sent, or the body has ended."""

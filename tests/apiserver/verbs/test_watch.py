@@ -382,5 +382,11 @@ class _Tunnel:
     def when_received(self, callback: Any, /) -> None:
         pass
 
+    def hold(self) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
+
     async def wait_drained(self) -> None:
         pass

@@ -113,6 +113,10 @@ class ServerState:
         default_factory=dict[tuple[str, str, str], Callable[..., Any]]
     )
     """Custom handlers by (group, resource, subresource): `handler(state, served, path, request)`."""
+    stream_handlers: dict[tuple[str, str, str], Callable[..., Any]] = field(
+        default_factory=dict[tuple[str, str, str], Callable[..., Any]]
+    )
+    """The handlers of subresources that stream to a node: `handler(state, served, namespace, name, request)`."""
     read_handlers: dict[tuple[str, str], Callable[..., Any]] = field(
         default_factory=dict[tuple[str, str], Callable[..., Any]]
     )

@@ -161,6 +161,9 @@ def _server(storage: "Storage", system: System | None, **options: Any) -> "ApiSe
     for kind, source in system.logs.items():
         gvk = definition_of(kind).gvk
         server.serve_logs(gvk.group, gvk.kind, source)
+    for kind, sources in system.streams.items():
+        gvk = definition_of(kind).gvk
+        server.serve_streams(gvk.group, gvk.kind, sources)
     return server
 
 

@@ -36,6 +36,7 @@ from levelset.runtime.manager.manager import Manager
 
 if TYPE_CHECKING:
     from levelset.apiserver.verbs.subresources.pod_logs import LogSource
+    from levelset.apiserver.verbs.subresources.stream_sources import StreamSources
 
 __all__ = ["Part", "System", "join", "open_parts"]
 
@@ -44,10 +45,11 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     """Controllers that belong together, with their webhooks, kinds and setup.
 
     `kinds` are further kinds that an in-process API server should serve. `logs` are the sources of the `log`
-    subresource by kind, and `service_addresses` the address range of Services; both are for such a server only. `setup`
-    is called with the manager before it starts. `around` is entered before everything else and left last; the System
-    that it yields, if any, is added to this one. `hints` are commands to type next, `urls` further addresses by name,
-    and `disabled` the optional features that are off, each with how to switch it on; all are printed at the start.
+    subresource by kind, `streams` those of `exec`, `attach` and `portforward`, and `service_addresses` the address
+    range of Services; they are for such a server only. `setup` is called with the manager before it starts. `around` is
+    entered before everything else and left last; the System that it yields, if any, is added to this one. `hints` are
+    commands to type next, `urls` further addresses by name, and `disabled` the optional features that are off, each
+    with how to switch it on; all are printed at the start.
     """
 
     name: str
@@ -55,6 +57,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     webhooks: Sequence[Any] = ()
     kinds: Sequence[type[Object]] = ()
     logs: "Mapping[type[Object], LogSource]" = msgspec.field(default_factory=dict[type[Object], "LogSource"])
+    streams: "Mapping[type[Object], StreamSources]" = msgspec.field(default_factory=dict[type[Object], "StreamSources"])
     service_addresses: str | None = None
     setup: Callable[[Manager], object] | None = None
     around: "Callable[[], AbstractAsyncContextManager[System | None]] | None" = None
@@ -89,6 +92,7 @@ def join(*systems: System) -> System:
         webhooks=[each for one in systems for each in one.webhooks],
         kinds=list(dict.fromkeys(each for one in systems for each in one.kinds)),
         logs={kind: source for one in systems for kind, source in one.logs.items()},
+        streams={kind: sources for one in systems for kind, sources in one.streams.items()},
         service_addresses=next(iter(ranges.values()), None),
         setup=set_up if setups else None,
         hints=[each for one in systems for each in one.hints],

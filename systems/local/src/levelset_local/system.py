@@ -21,11 +21,12 @@ from levelset_local.jobs import jobs_controller
 from levelset_local.node import (
     Images,
     Node,
+    PodReconciler,
     RestartBackoff,
     inherited_environment,
     node_controller,
     pod_logs,
-    pods_controller,
+    pod_streams,
 )
 from levelset_local.persistent_volumes import claims_controller, volumes_controller
 from levelset_local.replicasets import replicasets_controller
@@ -69,6 +70,8 @@ class DataPlane:
         self.node = node
         self.proxies = proxies
         self._logs = pod_logs(node)
+        self._pods = PodReconciler(node)
+        self.pod_streams = pod_streams(node, self._pods.find_run)
 
     @property
     def controllers(self) -> Sequence[Controller[Any]]:
@@ -83,7 +86,7 @@ class DataPlane:
             endpoint_slices_controller(),
             endpoints_controller(),
             node_controller(self.node),
-            pods_controller(self.node),
+            self._pods.controller(),
             claims_controller(self.node.folder),
             volumes_controller(self.node.folder),
         ]
@@ -119,6 +122,7 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
                     controllers=plane.controllers,
                     webhooks=unsupported_kind_webhooks(),
                     logs={Pod: plane.pod_logs},
+                    streams={Pod: plane.pod_streams},
                     service_addresses=block.services,
                     setup=partial(_connect_resolver, resolver),
                     hints=["kubectl get pods -w"],

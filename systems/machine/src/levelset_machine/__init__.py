@@ -38,6 +38,8 @@ from levelset_machine.probes import (
     probe_periodically,
 )
 from levelset_machine.process import (
+    ERR,
+    OUT,
     CannotStart,
     Command,
     Ended,
@@ -45,6 +47,7 @@ from levelset_machine.process import (
     Machine,
     Run,
     Runner,
+    Session,
     StopFailed,
     Terminal,
     identity_of,
@@ -54,6 +57,8 @@ from levelset_machine.proxy import CannotListen, Choose, Endpoint, ProxyStats, T
 from levelset_machine.scratch import scratch_folder
 
 __all__ = [
+    "ERR",
+    "OUT",
     "AddressPool",
     "Block",
     "CannotListen",
@@ -87,6 +92,7 @@ __all__ = [
     "Run",
     "Runner",
     "ServiceName",
+    "Session",
     "SocketProber",
     "StopFailed",
     "TcpCheck",

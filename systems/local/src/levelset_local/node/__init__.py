@@ -9,6 +9,7 @@ from levelset_local.node.pod_logs import pod_logs
 from levelset_local.node.pod_reconciler import PodReconciler, pods_controller
 from levelset_local.node.pod_record import PodRecord
 from levelset_local.node.pod_status import pod_status
+from levelset_local.node.pod_streams import pod_streams
 from levelset_local.node.record_store import FileRecordStore, MemoryRecordStore, RecordStore
 from levelset_local.node.restart_policy import RestartBackoff
 
@@ -36,5 +37,6 @@ __all__ = [
     "plan",
     "pod_logs",
     "pod_status",
+    "pod_streams",
     "pods_controller",
 ]

@@ -41,6 +41,7 @@ from levelset_local.node.config_sources import (
     config_map_refs,
     secret_refs,
 )
+from levelset_local.node.container_run import ContainerRun
 from levelset_local.node.launcher import Launcher, PodInputs
 from levelset_local.node.node import Node
 from levelset_local.node.plan import Plan, Remove, Start, Stop, plan
@@ -74,6 +75,10 @@ class PodReconciler:
         self._tokens = AccountTokens()
         self._supervisor = ProcessSupervisor(node, self.states, self._addresses)
         self._launcher = Launcher(node, self._supervisor)
+
+    def find_run(self, uid: str, container: str) -> ContainerRun | None:
+        """The running process of a container, or None."""
+        return self._supervisor.find(uid, container)
 
     def controller(self, concurrency: int = 8) -> Controller[Pod]:
         """The controller, with its watches and sources."""

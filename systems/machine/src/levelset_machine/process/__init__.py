@@ -3,10 +3,13 @@
 from levelset_machine.process.command import CannotStart, Command
 from levelset_machine.process.machine import Machine
 from levelset_machine.process.runner import Ended, Identity, Run, Runner, StopFailed, identity_of, is_alive
+from levelset_machine.process.session import ERR, OUT, Session
 from levelset_machine.process.terminal import Terminal
 from levelset_machine.process.termination import ends_within
 
 __all__ = [
+    "ERR",
+    "OUT",
     "CannotStart",
     "Command",
     "Ended",
@@ -14,6 +17,7 @@ __all__ = [
     "Machine",
     "Run",
     "Runner",
+    "Session",
     "StopFailed",
     "Terminal",
     "ends_within",

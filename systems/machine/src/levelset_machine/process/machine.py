@@ -26,6 +26,7 @@ from levelset_machine.process.marker import MARKER, inherited_marker, new_token,
 from levelset_machine.process.orphans import MachineFile, end_orphans
 from levelset_machine.process.process_run import ExitWatch, ProcessRun
 from levelset_machine.process.runner import Identity, Run, StopFailed, is_alive
+from levelset_machine.process.session import Session
 from levelset_machine.process.streams import FileStreams, PipeStreams, Pump, Streams
 from levelset_machine.process.table import read_entry
 from levelset_machine.process.terminal import Terminal
@@ -80,6 +81,11 @@ class Machine:
     def start_on(self, terminal: Terminal, command: Command) -> Run:
         """Starts a process on a terminal; it is never persistent. See Terminal."""
         return self._start(command, terminal.streams())
+
+    def start_session(self, session: Session, command: Command) -> Run:
+        """Starts a process whose streams the caller reads and writes; it is never persistent. See Session."""
+        session.prepare()
+        return self._start(command, session)
 
     async def stop(self, run: Run, *, grace: float = 6.0, signal: int = signals.SIGTERM) -> None:
         """Ends a run and all that it has started; see Runner."""

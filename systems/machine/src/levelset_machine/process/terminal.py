@@ -26,7 +26,7 @@ from levelset.errors import ConfigError
 from levelset_machine.process.command import Command
 from levelset_machine.process.streams import Pump
 
-__all__ = ["Terminal", "TerminalStreams"]
+__all__ = ["Terminal", "TerminalStreams", "terminal_words"]
 
 # A session leader that opens a terminal gets it as its controlling one: a shell does so, then execs the program.
 _ON_TERMINAL: Final = 'exec 0<>"$0" 1>&0 2>&0; exec "$@"'
@@ -100,11 +100,8 @@ class TerminalStreams:
         self._screen = screen
 
     def words(self, command: Command) -> Sequence[str]:
-        """A shell that takes the terminal as its controlling terminal, then execs the program.
-
-        The program is looked up here, because the shell could report a missing one on the terminal only.
-        """
-        return ("/bin/sh", "-c", _ON_TERMINAL, self._screen.name, _find(command), *command.argv[1:])
+        """A shell that takes the terminal as its controlling terminal, then execs the program."""
+        return terminal_words(self._screen.name, command)
 
     def open(self) -> tuple[int, int, int]:
         """The process's end of the terminal, three times."""
@@ -121,6 +118,14 @@ class TerminalStreams:
 
     def close(self) -> None:
         """Does nothing: the terminal is closed with its block."""
+
+
+def terminal_words(name: str, command: Command) -> Sequence[str]:
+    """The argv of a shell that takes the terminal of this name as its controlling one, then execs the program.
+
+    The program is looked up here, because the shell could report a missing one on the terminal only.
+    """
+    return ("/bin/sh", "-c", _ON_TERMINAL, name, _find(command), *command.argv[1:])
 
 
 class _Screen:

@@ -1,0 +1,88 @@
+"""Commands beside real containers, their output, and their ports."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levelset import Ref
+from levelset.apiserver import STDERR, STDOUT, RemoteStreams, StreamRequest, StreamSources
+from levelset.errors import ApiError, BadRequest
+from levelset.kinds.core_v1 import Pod
+from levelset.objects import to_tree
+from levelset.testing import Cluster
+from levelset_local.node import PodReconciler, node_controller, pod_streams
+from systems.local.tests.node.fake_node import pod, status
+from systems.local.tests.node.test_real_processes import is_ready, machine_node, served
+
+pytestmark = pytest.mark.real_time
+
+WEB = Ref(Pod, "web")
+
+
+class Collected:
+    """The streams of a client that collects all output."""
+
+    def __init__(self, **options: Any) -> None:
+        self.output: dict[int, bytes] = {STDOUT: b"", STDERR: b""}
+        wanted: dict[str, Any] = {"stdin": None, "stdout": True, "stderr": True, "tty": False, **options}
+        self.streams = RemoteStreams(self._write, **wanted)
+
+    async def _write(self, stream: int, data: bytes) -> None:
+        self.output[stream] += data
+
+
+def request(it: Pod, *command: str, **query: str) -> StreamRequest:
+    given = {name: (value,) for name, value in query.items()}
+    return StreamRequest(it.name, it.namespace, to_tree(it), {**given, "command": command})
+
+
+async def run(sources: StreamSources, it: Pod, *command: str, **query: str) -> tuple[int, bytes, bytes]:
+    assert sources.exec is not None
+    client = Collected()
+    code = await (await sources.exec(request(it, *command, **query)))(client.streams)
+    return code, client.output[STDOUT], client.output[STDERR]
+
+
+async def test_commands_output_and_ports_of_a_pod(cluster: Cluster, tmp_path: Path) -> None:
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    volumes = [{"name": "data", "emptyDir": {}}]
+    async with machine_node(tmp_path) as node:
+        reconciler = PodReconciler(node)
+        sources = pod_streams(node, reconciler.find_run)
+        async with cluster.running(reconciler.controller(), node_controller(node)):
+            await cluster.create(pod("web", served(volumeMounts=mounts), volumes=volumes))
+            web = await cluster.until(WEB, is_ready)
+            # The environment of the container, its mount paths, and the exit code.
+            code, out, err = await run(sources, web, "sh", "-c", "echo $POD_IP; echo $0 >&2; exit 7", "/data/file")
+            assert (code, out) == (7, f"{status(web).pod_ip}\n".encode())
+            assert err.endswith(b"/containers/web/data/file\n")
+            with pytest.raises(ApiError, match="cannot start 'no-such-program'"):
+                await run(sources, web, "no-such-program")
+            with pytest.raises(BadRequest, match="container none is not valid"):
+                await run(sources, web, "ls", container="none")
+            assert sources.portforward is not None
+            connect = await sources.portforward(request(web))
+            connection = await connect(8080)
+            connection.writer.write(b"GET / HTTP/1.0\r\n\r\n")
+            assert (await connection.reader.read()).endswith(b"hello")
+            connection.writer.close()
+            with pytest.raises(OSError, match="Connect call failed"):
+                await connect(9)
+            # A command that hangs, and one that is attached, end with the container.
+            assert sources.attach is not None
+            attached = Collected()
+            attaching = asyncio.create_task(_call(await sources.attach(request(web)), attached))
+            hanging = asyncio.create_task(run(sources, web, "sleep", "600"))
+            await asyncio.sleep(0.1)
+            await cluster.delete(WEB)
+            assert (await hanging)[0] == 137
+            assert await attaching == 0
+            assert b"bye\n" in attached.output[STDOUT]
+            with pytest.raises(BadRequest, match="is not running"):
+                await run(sources, web, "ls")
+
+
+async def _call(work: Any, client: Collected) -> int:
+    return int(await work(client.streams))
