@@ -227,7 +227,8 @@ class App:
             raise too_large(MAX_BODY_BYTES)
         if request.query and "timeout" in request.query:
             _timeout(request)
-        if len(request.body) > LARGE_YAML_BYTES:
+        is_forwarded = path.subresource == "proxy"  # its body is not ours
+        if len(request.body) > LARGE_YAML_BYTES and not is_forwarded:
             if is_large_yaml(request):
                 return self._dispatch_converted(request, user)
             if has_too_many_values(request.body) and media_type(request) != PROTOBUF:
@@ -235,13 +236,15 @@ class App:
         served = state.catalog.find(path.group, path.version, path.plural) if route is None else route.served
         if served is None:
             return self._missing(path)
-        if not served.custom and is_large_protobuf(request):
+        if not served.custom and not is_forwarded and is_large_protobuf(request):
             return self._dispatch_converted(request, user)
         call = Call(state, served, path, request)
         if route is None:
             # The action of a GET of a collection depends on the query: with `watch` it is a watch, otherwise a list.
             action = None if request.method == "GET" and path.name is None else find_action(call)
-            route = routes.add(request.method, request.path, Route(path, served, action))
+            route = Route(path, served, action)
+            if not is_forwarded:  # any path may follow: it must not be taken for one that differs in the name only
+                routes.add(request.method, request.path, route)
         return (route.action or find_action(call))(call) if served.deprecation is None else _deprecated(route, call)
 
     async def _dispatch_converted(self, request: Request, user: User | None) -> Response:

@@ -35,6 +35,7 @@ __all__ = [
 # The verbs of a custom resource while its definition is being deleted.
 TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 READ_WRITE_VERBS = ("get", "patch", "update")
+PROXY_VERBS = ("create", "delete", *READ_WRITE_VERBS)
 # The Kubernetes version whose behaviour this server follows.
 VERSION: Mapping[str, str] = {
     "major": "1",
@@ -165,7 +166,10 @@ def subresources_of(served: ServedResource) -> list[Subresource]:
     resource = None if served.custom else builtin_resources(served.group, served.version).get(served.plural)
     for name in served.subresources:
         data = None if resource is None else resource.subresources.get(name)
-        if data is None:
+        if name == "proxy":
+            kind = f"{served.kind}ProxyOptions"
+            found.append(Subresource(name, served.group, served.version, kind, PROXY_VERBS))
+        elif data is None:
             found.append(Subresource(name, *served.gvk, ("get",)))
         else:
             found.append(Subresource(name, data.group, data.version, data.kind, data.verbs))

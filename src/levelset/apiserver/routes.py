@@ -30,6 +30,7 @@ from levelset.apiserver.verbs.create_and_update import WriteResult
 from levelset.apiserver.verbs.get_and_list import get_item, parse_list_options, read_item, read_list
 from levelset.apiserver.verbs.response_format import render_deleted, render_item, render_listing, render_tree
 from levelset.apiserver.verbs.subresources import scale
+from levelset.apiserver.verbs.subresources.object_proxy import proxy
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import JSON, PLAIN_JSON, ResponseFormat, media_type, negotiate, read_object
 from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions, delete_options, write_options
@@ -101,6 +102,8 @@ def find_action(call: Call) -> Action:
     stream = state.stream_handlers.get((served.group, served.plural, path.subresource)) if path.subresource else None
     if stream is not None and request.method in ("GET", "POST"):
         return lambda call: stream(call.state, call.served, call.namespace, call.name, call.request)
+    if path.subresource == "proxy" and "proxy" in served.subresources:
+        return _proxy
     if request.method != "GET":
         handler = state.subresource_handlers.get((served.group, served.plural, path.subresource))
         if handler is not None:
@@ -453,6 +456,10 @@ def _subresource(call: Call) -> HandlerResult:
     if part == "log" or method not in ("PUT", "PATCH") or (part == "finalize" and method == "PATCH"):
         raise method_not_allowed()
     return _VERBS["update" if method == "PUT" else "patch"](call)
+
+
+def _proxy(call: Call) -> HandlerResult:
+    return proxy(call.state, call.served, call.path, call.request)
 
 
 @_reading

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         validity_of,
     )
     from levelset.http.deferred_response import Deferred
+    from levelset.http.forwarded_request import ForwardedRequest, forward
     from levelset.http.limits import Limits
     from levelset.http.messages import Handler, HeadCheck, Headers, Peer, Pieces, Push, Request, Response, Sink, Tunnel
     from levelset.http.outbound_client import Destination, OutboundClient, PostResponse
@@ -36,6 +37,7 @@ __all__ = [
     "Deferred",
     "Destination",
     "Failure",
+    "ForwardedRequest",
     "Handler",
     "HeadCheck",
     "Headers",
@@ -57,6 +59,7 @@ __all__ = [
     "Validity",
     "WebSocket",
     "accept_websocket",
+    "forward",
     "is_websocket",
     "iterate",
     "load_identity",
@@ -78,6 +81,7 @@ __getattr__, __dir__ = late_exports(
             "CertificateAuthority Identity Validity load_identity renew_identity server_context validity_of"
         ),
         "levelset.http.deferred_response": "Deferred",
+        "levelset.http.forwarded_request": "ForwardedRequest forward",
         "levelset.http.limits": "Limits",
         "levelset.http.messages": "Handler HeadCheck Headers Peer Pieces Push Request Response Sink Tunnel",
         "levelset.http.outbound_client": "Destination OutboundClient PostResponse",

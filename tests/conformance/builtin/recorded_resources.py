@@ -9,12 +9,9 @@ __all__ = ["FILE", "NOT_SERVED", "normal_form", "openapi_of_definitions", "pod_s
 
 FILE = Path(__file__).parent / "answers" / "served" / "resources.json"
 NOT_SERVED = {
-    "nodes/proxy": "there is no kubelet to pass requests on to",
     "pods/attach": "there is no kubelet: streams into containers belong to a data plane",
     "pods/exec": "there is no kubelet: streams into containers belong to a data plane",
     "pods/portforward": "there is no kubelet: streams into containers belong to a data plane",
-    "pods/proxy": "not carried yet",
-    "services/proxy": "not carried yet",
 }
 
 

@@ -1,4 +1,4 @@
-"""Where a Service is reached from this server, for webhooks that are named by their Service.
+"""Where a Service is reached from this server: by webhooks that name it, and by requests that are forwarded to it.
 
 There is no cluster DNS and no proxy here. An address is, in this order: the one that the operator has given for the
 Service, its external name, a ready endpoint (of its EndpointSlices, or of its Endpoints), and its ClusterIP, which
@@ -6,7 +6,7 @@ leads somewhere only where a data plane serves it.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -14,11 +14,19 @@ from levelset.apiserver.resources.server_state import ServerState
 from levelset.errors import Unreachable
 from levelset.objects import decode_tree
 
-__all__ = ["ServiceAddresses"]
+__all__ = ["Endpoint", "ServiceAddresses"]
 
 _SERVICE_NAME = "kubernetes.io/service-name"
 
 Address = tuple[str, int]
+
+
+class Endpoint(NamedTuple):
+    """An address of a Service that is ready; `target` is the reference to its Pod, empty without one."""
+
+    address: str
+    port: int
+    target: Object
 
 
 class ServiceAddresses:
@@ -43,24 +51,26 @@ class ServiceAddresses:
             raise _unreachable(named, port, f"has no port {port}")
         if spec.get("type") == "ExternalName":
             return str(spec.get("externalName")), port
-        found = next(self._endpoints(namespace, name, str(entry.get("name") or "")), None)
+        found = next(self.endpoints(namespace, name, str(entry.get("name") or "")), None)
         if found is not None:
-            return found
+            return found.address, found.port
         address = spec.get("clusterIP")
         if not address or address == "None":
             raise _unreachable(named, port, "has neither a ready endpoint nor a ClusterIP")
         return str(address), port
 
-    def _endpoints(self, namespace: str, name: str, port_name: str) -> Iterator[Address]:
+    def endpoints(self, namespace: str, name: str, port_name: str) -> Iterator[Endpoint]:
+        """The ready endpoints for a port of a Service, of its EndpointSlices and then of its Endpoints."""
         for one in self._slices(namespace, name):
             port = _port(list_member(one, "ports"), port_name)
             if port is not None:
-                yield from ((address, port) for address in _ready_addresses(one))
+                yield from (Endpoint(address, port, target) for address, target in _ready_addresses(one))
         endpoints = self._get("", "endpoints", namespace, name)
         for subset in list_member(endpoints, "subsets"):
             port = _port(list_member(subset, "ports"), port_name)
             if port is not None:
-                yield from ((one["ip"], port) for one in list_member(subset, "addresses"))
+                for one in list_member(subset, "addresses"):
+                    yield Endpoint(one["ip"], port, map_member(one, "targetRef"))
 
     def _slices(self, namespace: str, name: str) -> Iterator[Object]:
         kind = self._state.catalog.find("discovery.k8s.io", "v1", "endpointslices")
@@ -81,10 +91,11 @@ def _port(ports: list[Any], name: str) -> int | None:
     return next((one.get("port") for one in ports if (one.get("name") or "") == name), None)
 
 
-def _ready_addresses(one: Object) -> Iterator[str]:
+def _ready_addresses(one: Object) -> Iterator[tuple[str, Object]]:
     for endpoint in list_member(one, "endpoints"):
         if map_member(endpoint, "conditions").get("ready") is not False:  # unknown counts as ready
-            yield from list_member(endpoint, "addresses")
+            target = map_member(endpoint, "targetRef")
+            yield from ((address, target) for address in list_member(endpoint, "addresses"))
 
 
 def _unreachable(named: str, port: int, problem: str) -> Unreachable:

@@ -1,7 +1,8 @@
 """Request paths of the Kubernetes API: group, version, namespace, resource, name and subresource.
 
 `/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}/{subresource}`, or `/api/{version}/...` for the core
-group; without `namespaces/{namespace}` for cluster-scoped resources and for all namespaces at once.
+group; without `namespaces/{namespace}` for cluster-scoped resources and for all namespaces at once. Behind the
+subresource `proxy` follows any path, which is not parsed.
 """
 
 import msgspec
@@ -51,6 +52,8 @@ def _parse_rest(group: str, version: str, rest: list[str]) -> RequestPath | None
     # `namespaces/x` is the Namespace object itself, and `namespaces/x/status` and `/finalize` are its subresources.
     if rest[0] == "namespaces" and len(rest) > 2 and not (not group and rest[2] in ("status", "finalize")):
         namespace, rest = rest[1], rest[2:]
+    if len(rest) > 3 and rest[2] == "proxy" and not group:
+        rest = rest[:3]
     if len(rest) > 3 or not all(rest) or namespace == "":
         return None
     name = rest[1] if len(rest) > 1 else None

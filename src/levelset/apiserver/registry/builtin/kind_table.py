@@ -75,14 +75,16 @@ BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
             selectable=("status.phase",),
             verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
         ),
-        BuiltinKind("Node", "no", cluster=True, status=True, selectable=("spec.unschedulable",)),
+        BuiltinKind(
+            *("Node", "no"), cluster=True, status=True, subresources=("proxy",), selectable=("spec.unschedulable",)
+        ),
         BuiltinKind("PersistentVolume", "pv", cluster=True, status=True),
         BuiltinKind("PersistentVolumeClaim", "pvc", status=True),
         BuiltinKind(
             *("Pod", "po"),
             categories=ALL,
             status=True,
-            subresources=("binding", "ephemeralcontainers", "eviction", "resize"),
+            subresources=("binding", "ephemeralcontainers", "eviction", "proxy", "resize"),
             selectable=_POD_FIELDS,
         ),
         BuiltinKind("PodTemplate"),
@@ -95,7 +97,13 @@ BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
         ),
         BuiltinKind("ResourceQuota", "quota", status=True),
         BuiltinKind("Secret", selectable=("type",)),
-        BuiltinKind("Service", "svc", categories=ALL, status=True, selectable=("spec.clusterIP", "spec.type")),
+        BuiltinKind(
+            *("Service", "svc"),
+            categories=ALL,
+            status=True,
+            subresources=("proxy",),
+            selectable=("spec.clusterIP", "spec.type"),
+        ),
         BuiltinKind("ServiceAccount", "sa", subresources=("token",)),
     ),
     "admissionregistration.k8s.io/v1": (
