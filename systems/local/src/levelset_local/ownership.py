@@ -123,6 +123,16 @@ class SelectorRegistry:
         for selectors in list(self._selectors.values()):
             yield from list(selectors)
 
+    def owners_near(self, obj: Object) -> Iterator[Ref[Any]]:
+        """The owners in the namespace of an object."""
+        yield from list(self._selectors.get(obj.namespace, {}))
+
+    def owners_selecting(self, obj: Object) -> Iterator[Ref[Any]]:
+        """The owners whose selectors match an object, also if another object controls it."""
+        for ref, selector in list(self._selectors.get(obj.namespace, {}).items()):
+            if selector.matches(obj.metadata.labels):
+                yield ref
+
     def owners_of(self, orphan: Object) -> Iterator[Ref[Any]]:
         """The owners whose selectors match an object; none if it has a controller."""
         if controller_of(orphan) is None:

@@ -16,6 +16,7 @@ from levelset.kinds.core_v1 import Pod
 from levelset_local.cronjobs import cronjobs_controller
 from levelset_local.daemonsets import daemonsets_controller
 from levelset_local.deployments import deployments_controller
+from levelset_local.disruption_budgets import disruption_budgets_controller
 from levelset_local.endpoints import ENDPOINTS_WARNING, endpoint_slices_controller, endpoints_controller
 from levelset_local.jobs import jobs_controller
 from levelset_local.node import (
@@ -83,6 +84,7 @@ class DataPlane:
             daemonsets_controller(),
             jobs_controller(),
             cronjobs_controller(),
+            disruption_budgets_controller(),
             endpoint_slices_controller(),
             endpoints_controller(),
             node_controller(self.node),
