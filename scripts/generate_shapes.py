@@ -3,7 +3,8 @@
     python scripts/generate_shapes.py FOLDER [TARGET]
 
 FOLDER holds the documents, one JSON file per group and version. What is written are the same schemas, reduced to
-the keywords that merging needs; definitions that say nothing about merging are left out, and so are references to them.
+the keywords that merging needs; definitions that say nothing about merging, and have no maps, are left out, and so
+are references to them.
 The same documents always give the same bytes.
 """
 
@@ -114,8 +115,11 @@ def cut_down(schema: Schema, speaking: set[str], keys: set[str]) -> Schema:
     for name in keys & schema.get("properties", {}).keys():
         if "default" in schema["properties"][name]:
             members[name]["default"] = schema["properties"][name]["default"]
-    if any(members.values()):
-        reduced["properties"] = {name: member for name, member in sorted(members.items()) if member}
+    # A manager that applies a map or a struct does not own its existence if a struct declares it by name.
+    declared = {name for name, one in schema.get("properties", {}).items() if is_map(one)}
+    needed = {name: member for name, member in sorted(members.items()) if member or name in declared}
+    if needed:
+        reduced["properties"] = needed
     # The items of a list that is replaced whole are never inspected.
     if "items" in schema and reduced and (items := cut_down(schema["items"], speaking, set())):
         reduced["items"] = items
@@ -123,6 +127,11 @@ def cut_down(schema: Schema, speaking: set[str], keys: set[str]) -> Schema:
     if rest and (others := cut_down(rest, speaking, set())):
         reduced["additionalProperties"] = others
     return reduced
+
+
+def is_map(schema: Schema) -> bool:
+    """Whether values are maps or structs: references to texts and numbers are taken for such, which does no harm."""
+    return reference(schema) is not None or "additionalProperties" in schema
 
 
 def reachable(definitions: dict[str, Schema], roots: Iterable[str]) -> set[str]:

@@ -29,6 +29,7 @@ _REF = "#/components/schemas/"
 DRY = frozenset(
     {
         "APIService",
+        "ClusterRoleBinding",
         "CustomResourceDefinition",
         "FlowSchema",
         "IPAddress",

@@ -28,10 +28,28 @@ def _loopback(_step: Any, theirs: Any, ours: Any) -> bool:
     return _LOOPBACK in str(theirs) and _LOOPBACK not in str(ours)
 
 
+def _service_of_status(step: Any, theirs: Any, ours: Any) -> bool:
+    path = (step.get("do") or "").partition(" ")[2]
+    is_status = "/services/" in path and path.endswith("/status")
+    return is_status and ours["status"] == 404 and theirs["status"] in (201, 422)
+
+
+def _root_paths(step: Any, theirs: Any, ours: Any) -> bool:
+    return (step.get("do") or "").endswith(" /") and theirs["status"] == ours["status"] == 200
+
+
+def _kubelet_resources(step: Any, theirs: Any, ours: Any) -> bool:
+    places = {one.path for one in differences(theirs, ours)}
+    return (step.get("do") or "").endswith(" /api/v1") and places == {"body.resources"}
+
+
 INTENDED: dict[str, Callable[[Any, Any, Any], bool]] = {
     "kube-apiserver panics, and closes the connection": _panics,
     "no controller would remove the finalizer of a VolumeAttributesClass": _attributes_class,
     "endpoints may have loopback addresses, since pods are processes of this machine": _loopback,
+    "no Service is created by a write to the status of one that does not exist": _service_of_status,
+    "discovery of the core group does not list what only a kubelet serves": _kubelet_resources,
+    "the root lists the paths that this server has": _root_paths,
 }
 
 

@@ -116,10 +116,13 @@ def _normal_status(body: Any) -> Any:
     found = {name: value for name, value in body.items() if name not in ("metadata", "details") or value}
     if found.get("code") in (400, 406, 415):
         found.pop("message", None)  # how a body or header cannot be read is said in the words of each server
+    if (found.get("details") or {}).get("kind") == "CustomResourceDefinition":
+        found["details"] = {**found["details"], "causes": _definition_causes(found["details"].get("causes") or [])}
     if "message" in found:
         words = "the server rejected our request due to an error in our request"
-        found["message"] = words if found["message"].startswith(words) else _shortened(found["message"])
-        if found.get("reason") == "Invalid" and not found.get("details"):
+        if found.get("reason") != "Invalid":
+            found["message"] = words if found["message"].startswith(words) else _shortened(found["message"])
+        elif not found.get("details"):
             del found["message"]  # what is wrong with a JSON patch
     causes = (found.get("details") or {}).get("causes")
     if causes:
@@ -132,6 +135,20 @@ def _normal_status(body: Any) -> Any:
         }
         if found.get("reason") == "Invalid":
             found["message"] = str(found["message"]).partition(" is invalid: ")[0]
+    return found
+
+
+def _definition_causes(causes: list[Any]) -> list[Any]:
+    """What all versions of a definition have is of the first one, as in the conformance kit."""
+    renamed = {"spec.validation.": "spec.versions[0].schema."}
+    for name in ("subresources", "additionalPrinterColumns", "selectableFields"):
+        renamed[f"spec.{name}"] = f"spec.versions[0].{name}"
+    found: list[Any] = []
+    for one in causes:
+        field = one.get("field") or ""
+        old = next((name for name in renamed if field.startswith(name)), None)
+        new = field if old is None else renamed[old] + field.removeprefix(old)
+        found.append({**one, "field": new, "message": one.get("message", "").replace(field, new) if field else ""})
     return found
 
 
@@ -174,6 +191,8 @@ def _normal(value: Any, name: str, known: Known) -> Any:
         return sorted(found, key=lambda one: json.dumps(one, sort_keys=True)) if name == "managedFields" else found
     if name == "resourceVersion" and value:
         return "<rv>" if str(value).isdigit() else value
+    if name == "serverAddress":
+        return "<address>"
     if name in ("continue", "token") and value:
         return f"<{name}>"
     if name in ("nodePort", "healthCheckNodePort") and isinstance(value, int) and 30000 <= value <= 32767:

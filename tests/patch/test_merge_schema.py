@@ -254,5 +254,5 @@ def test_the_generator_writes_only_merge_metadata_and_is_deterministic(tmp_path)
     assert json.loads(written[0])["definitions"] == {
         "meta.v1.ObjectMeta": {"properties": {"finalizers": {"x-kubernetes-list-type": "set"}}},
         "x.v1.Port": {"properties": {"port": {"default": 80}}},
-        "x.v1.Thing": {"properties": {"metadata": {"$ref": "meta.v1.ObjectMeta"}, "ports": ports}},
+        "x.v1.Thing": {"properties": {"metadata": {"$ref": "meta.v1.ObjectMeta"}, "ports": ports, "silent": {}}},
     }

@@ -15,8 +15,8 @@ import msgspec
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.schema import builtin_resources
-from levelset.apiserver.wire.document_cache import DocumentCache, check_read_method, parse_accept
-from levelset.apiserver.wire.status_errors import no_such_resource
+from levelset.apiserver.wire.document_cache import DocumentCache, parse_accept
+from levelset.apiserver.wire.status_errors import method_not_allowed, no_such_resource
 from levelset.errors import ConfigError
 from levelset.http import Request, Response
 
@@ -82,7 +82,7 @@ class DiscoveryPages:
         build = self._find(request.segments)
         if build is None:
             return None
-        check_read_method(request)
+        self._check_method(request)
         is_root = request.segments in (("api",), ("apis",))
         api_version = _aggregated_version(request.headers.get("accept")) if is_root else None
         if api_version is not None:
@@ -92,6 +92,17 @@ class DiscoveryPages:
             return document.respond(request, content_type=AGGREGATED[api_version], vary="Accept", cache="public")
         document = self._documents.get(request.segments, build)
         return document.respond(request, vary="Accept" if is_root else None)
+
+    def _check_method(self, request: Request) -> None:
+        """As upstream, which serves groups and the versions of custom ones for all methods, the rest for GET only."""
+        match request.segments:
+            case () | ("apis",) | ("apis", _):
+                return
+            case ("apis", group, _) if not self._catalog.is_builtin(group):
+                return
+            case _:
+                if request.method != "GET":
+                    raise method_not_allowed()
 
     def _find(self, segments: tuple[str, ...]) -> Callable[[], Object] | None:
         """Returns the function that builds the document at a path, or None."""
@@ -188,7 +199,7 @@ def _api_resource(served: ServedResource) -> Object:
         entry["shortNames"] = list(served.short_names)
     if served.categories:
         entry["categories"] = list(served.categories)
-    if "get" in served.verbs:
+    if "watch" in served.verbs:  # of what is stored
         entry["storageVersionHash"] = _storage_version_hash(served)
     return entry
 
@@ -202,7 +213,8 @@ def _api_subresource(served: ServedResource, subresource: Subresource) -> Object
 
 def _storage_version_hash(served: ServedResource) -> str:
     """Returns the `storageVersionHash`, which changes only with the storage version (for storage migration tools)."""
-    stored = f"{served.storage_api_version}/{served.kind}"
+    core = "" if "/" in served.storage_api_version else "/"
+    stored = f"{core}{served.storage_api_version}/{served.kind}"
     return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
 

@@ -31,7 +31,6 @@ from levelset.apiserver.verbs.get_and_list import get_item, parse_list_options, 
 from levelset.apiserver.verbs.response_format import render_deleted, render_item, render_listing, render_tree
 from levelset.apiserver.verbs.subresources import scale
 from levelset.apiserver.verbs.subresources.object_proxy import proxy
-from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import JSON, PLAIN_JSON, ResponseFormat, media_type, negotiate, read_object
 from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions, delete_options, write_options
 from levelset.apiserver.wire.request_paths import RequestPath
@@ -312,11 +311,7 @@ def _review(call: Call) -> Response:
     chosen = negotiate(request.headers.find("accept"), "review")
     body = read_object(request)
     options = write_options(request, "CreateOptions", duplicates=body.duplicates)
-    decoded = strategy.decode_new(served, call.namespace, body.tree, options)
-    # An absent spec is an empty one, and the status is the server's.
-    causes = [one for one in decoded.causes if one.field != "spec" and not one.field.startswith("status")]
-    if causes:
-        raise status_errors.invalid(served, "", causes)
+    strategy.decode_new(served, call.namespace, body.tree, options)  # what is wrong is found by the evaluation
     if served.namespaced:
         body.tree["metadata"]["namespace"] = call.namespace
     reviewed = body.tree
@@ -326,9 +321,14 @@ def _review(call: Call) -> Response:
     if served.kind != "SelfSubjectRulesReview":
         strategy.track_new_object(served, reviewed, manager=options.manager, now=now)
     reviewed.pop("status", None)  # of the client: Go clients send an empty one
-    tree = access_reviews.evaluate_review(state, served, reviewed, _user(call))
+    reviewed["metadata"].pop("selfLink", None)
+    try:
+        tree = access_reviews.evaluate_review(state, served, reviewed, _user(call))
+    except ApiError as error:
+        raise _warned(error, options) from None
     if served.kind == "SelfSubjectRulesReview":
-        tree["spec"] = {}  # as upstream, which returns the status only
+        tree |= {"spec": {}, "metadata": {}}  # as upstream, which returns the status only
+    strategy.write_review(served, tree)
     response = render_tree(state, served, request, chosen=chosen, tree=tree, status=201)
     return _with_warnings(response, options.warnings) if options.warnings else response
 
@@ -419,7 +419,8 @@ async def _delete_collection(call: Call) -> Response:
     selection = parse_selectors(served, request.parameters)
     deleted = await delete.delete_collection(call.state, served, call.namespace, selection, options, limit=query.limit)
     response = render_deleted(call.state, served, request, chosen=chosen, objects=deleted)
-    return response if options.admission is None else _with_warnings(response, options.admission.warnings)
+    warnings = _preserved_pods(call, options) + ([] if options.admission is None else options.admission.warnings)
+    return _with_warnings(response, warnings) if warnings else response
 
 
 async def _post_part(handler: Callable[..., Awaitable[dict[str, Any]]], call: Call) -> Response:

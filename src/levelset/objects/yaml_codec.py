@@ -184,7 +184,7 @@ def _key(node: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, str) else str(node.value)
+    return value if isinstance(value, str) else str(value)
 
 
 def _expect(node: Any, tag: str) -> None:
@@ -217,7 +217,8 @@ def _number(text: str, node: Any) -> int | float:
         raise _refusal(f"{text[:40]!r} is no number", node.start_mark) from error
     if not math.isfinite(number):
         raise _refusal(f"{text[:40]!r} has no place in JSON", node.start_mark)
-    return number
+    # As in Go, which writes a whole number without a point.
+    return int(number) if number.is_integer() and abs(number) < 1e21 else number
 
 
 def _integer(text: str) -> int:

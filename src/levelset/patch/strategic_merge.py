@@ -20,7 +20,7 @@ import msgspec
 
 from levelset.errors import BadPatch, PatchFailed
 from levelset.objects import json_tree
-from levelset.objects.json_tree import Tree
+from levelset.objects.json_tree import Tree, copy_tree
 from levelset.objects.names import quote
 from levelset.patch.json_patch import json_equal
 from levelset.patch.merge_schema import Shape
@@ -121,9 +121,14 @@ def stripped_map(patch: dict[str, Tree], where: Where) -> dict[str, Tree]:
     found = read_directives(patch, where)
     result: dict[str, Tree] = {}
     for name, value in found.members.items():
-        if value is not None and not deletes_itself(value, (*where, name)):
+        if value is not None and not _vanishes(value):
             result[name] = stripped(value, (*where, name))
     return result
+
+
+def _vanishes(value: Tree) -> bool:
+    """Whether a value is a map with a directive that leaves nothing where there is nothing to merge it with."""
+    return isinstance(value, dict) and PATCH in value and value[PATCH] not in ("merge", "replace")
 
 
 def stripped_list(items: list[Tree], where: Where) -> list[Tree]:
@@ -132,7 +137,7 @@ def stripped_list(items: list[Tree], where: Where) -> list[Tree]:
     for index, item in enumerate(items):
         inner = (*where, index)
         if isinstance(item, dict) and PATCH in item:
-            if mode_of(item, inner) == "merge" and len(item) > 1:
+            if item[PATCH] == "merge" and len(item) > 1:
                 result.append(stripped_map(item, inner))
         else:
             result.append(stripped(item, inner))
@@ -239,7 +244,10 @@ def _merge_member(
         entries = _merged_list(old, change, shape, where)
         order_of_change = [] if _replaces(change, where) else _patch_keys(change, shape, where)
         result[name] = _arranged(entries, order_of_change, shape)
-    elif deletes_itself(change, where):
+    elif change.__class__ is old.__class__ and isinstance(change, dict | list):
+        # Replaced as a whole: as in kube-apiserver, directives and nulls in it are plain members.
+        result[name] = copy_tree(change)
+    elif _vanishes(change):
         result.pop(name, None)
     else:
         result[name] = stripped(change, where)
@@ -255,7 +263,8 @@ class _Entry(NamedTuple):
 def _merged_list(old: list[Tree], change: list[Tree], shape: Shape, where: Where) -> list[_Entry]:
     """The document's items and the patch's, merged, not yet in order."""
     if _replaces(change, where):
-        return [_Entry(item, None) for item in stripped_list(change, where)]
+        rest = [item for item in change if not (isinstance(item, dict) and PATCH in item)]
+        return [_Entry(copy_tree(item), None) for item in rest]
     if shape.merge_key is None:
         return _merged_set(old, change, where)
     keys = [_item_key(item, shape.merge_key, (*where, index)) for index, item in enumerate(change)]
@@ -276,7 +285,7 @@ def _merged_list(old: list[Tree], change: list[Tree], shape: Shape, where: Where
             entries[known[key]] = entry._replace(item=_merged_item(entry.item, item, shape.item(), inner))
         else:
             known[key] = len(entries)
-            entries.append(_Entry(stripped(item, inner), None))
+            entries.append(_Entry(copy_tree(item), None))
     return entries
 
 

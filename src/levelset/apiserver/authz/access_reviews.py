@@ -10,12 +10,14 @@ from levelset.apiserver.authn.request_attributes import RequestAttributes
 from levelset.apiserver.authn.service_account_tokens import AUDIENCE
 from levelset.apiserver.authn.users import MASTERS, User, user_info
 from levelset.apiserver.authz.rbac import Decision, PolicyRule
+from levelset.apiserver.registry.builtin.rules.checks import check_label_requirement, is_set_operator
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.wire import status_errors
-from levelset.errors import BadRequest, Cause, Invalid
+from levelset.errors import BadRequest, BadSelector, Cause, Invalid
+from levelset.objects import FieldSelector, LabelSelector
 
 __all__ = ["evaluate_review", "is_review"]
 
@@ -27,8 +29,9 @@ ALL_RULES: Final[Object] = {
     "incomplete": False,
 }
 NO_RULES: Final[Object] = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
-_OWN_METADATA: Final = frozenset({"namespace", "managedFields"})
+_OWN_METADATA: Final = frozenset({"namespace", "managedFields", "selfLink"})
 """The metadata of a review in a namespace: the namespace, and what the server has added."""
+_IGNORED_METADATA: Final = frozenset({"managedFields", "selfLink"})
 _RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
 
 
@@ -47,6 +50,9 @@ def evaluate_review(state: ServerState, served: ServedResource, tree: Object, us
         raise _invalid_review(served, causes)
     evaluate = EVALUATORS.get(served.kind)
     status = {} if evaluate is None else evaluate(state, tree, user)
+    ignored = _ignored_selectors(map_member(tree, "spec").get("resourceAttributes") or {})
+    if ignored:
+        status["evaluationError"] = "; ".join(f"{one} ignored due to parse error" for one in ignored)
     return {**tree, "metadata": map_member(tree, "metadata"), "status": status}
 
 
@@ -152,19 +158,46 @@ def _check(served: ServedResource, tree: Object) -> list[Cause]:
     if served.kind != "SelfSubjectAccessReview" and not spec.get("user") and not spec.get("groups"):
         causes.append(field_errors.invalid("spec.user", "", "at least one of user or group must be specified"))
     causes += _check_selectors(resource)
+    others = {name for name in map_member(tree, "metadata") if name not in _IGNORED_METADATA}
+    if others and not served.namespaced:
+        causes.append(field_errors.invalid("metadata", tree["metadata"], "must be empty"))
     return causes + (_check_local(tree, resource, path) if served.kind.startswith("Local") else [])
 
 
 def _check_selectors(resource: Any) -> list[Cause]:
-    """A selector is either a text or requirements."""
+    """A selector is either a text or requirements; their operators may be those of newer servers."""
     causes: list[Cause] = []
     for name in ("fieldSelector", "labelSelector"):
-        selector = map_member(resource or {}, name)
-        if selector.get("rawSelector") and selector.get("requirements"):
-            where = f"spec.resourceAttributes.{name}.rawSelector"
+        at = f"spec.resourceAttributes.{name}"
+        if resource is None or resource.get(name) is None:
+            continue
+        selector: Object = resource[name]
+        text, requirements = selector.get("rawSelector"), list_member(selector, "requirements")
+        if text and requirements:
             detail = "may not specified at the same time as requirements"
-            causes.append(field_errors.invalid(where, selector["rawSelector"], detail))
+            causes.append(field_errors.invalid(f"{at}.rawSelector", text, detail))
+        if not text and not requirements:
+            detail = f"when {at} is specified, requirements or rawSelector is required"
+            causes.append(field_errors.required(f"{at}.requirements", detail))
+        for index, one in enumerate(requirements):
+            where, key, values = f"{at}.requirements[{index}]", one.get("key") or "", list_member(one, "values")
+            if name == "fieldSelector" and not key:
+                causes.append(field_errors.required(f"{where}.key", "must be specified"))
+            is_set_operator(one.get("operator") or "", values, where, causes)
+            if name == "labelSelector":
+                check_label_requirement(key, values, where, causes)
     return causes
+
+
+def _ignored_selectors(resource: Object) -> list[str]:
+    """The selectors that cannot be parsed, without which the access is decided."""
+    found: list[str] = []
+    for name, parse in (("fieldSelector", FieldSelector.parse), ("labelSelector", LabelSelector.parse)):
+        try:
+            parse(map_member(resource, name).get("rawSelector") or "")
+        except BadSelector:
+            found.append(f"spec.resourceAttributes.{name}")
+    return found
 
 
 def _check_local(tree: Object, resource: Any, path: Any) -> list[Cause]:

@@ -241,7 +241,7 @@ def _request_conditions(tree: Object, _: datetime) -> str:
 
 
 def _quota(tree: Object, *, limits: bool) -> str:
-    hard: Object = at(tree, "status", "hard") or at(tree, "spec", "hard") or {}
+    hard: Object = at(tree, "status", "hard") or {}
     used: Object = at(tree, "status", "used") or {}
     names = sorted(name for name in hard if name.startswith("limits.") == limits)
     return joined((f"{name}: {used.get(name, 0)}/{hard[name]}" for name in names), ", ")

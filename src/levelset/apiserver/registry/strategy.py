@@ -9,7 +9,7 @@ validation, and field ownership (`metadata.managedFields`). Trees are modified i
   the result for an outline is cached.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -19,6 +19,7 @@ from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.builtin import pods
 from levelset.apiserver.registry.builtin.written_members import (
     Members,
+    has_list_keys,
     omit_empty,
     restore,
     without_structs,
@@ -36,6 +37,7 @@ from levelset.apiserver.registry.object_decoder import (
 )
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
+from levelset.apiserver.schema.validation import is_mismatch
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
@@ -61,13 +63,16 @@ __all__ = [
     "complete_new",
     "decode_new",
     "decode_replacement",
+    "disown_structs",
     "ignored_fields",
     "must_stay",
     "prepare_status_update",
     "prepare_update",
     "restrict_to_subresource",
     "track_new_object",
+    "trackable_content",
     "validate_new",
+    "write_review",
 ]
 
 _STATUS: Final = FieldSet.of(path("status"))
@@ -134,12 +139,13 @@ def apply_schema_to_new(
     version = metadata.pop("resourceVersion") if "resourceVersion" in metadata else ""
     decoded = apply_schema(served, tree, options, dropped=dropped, check=check)
     causes = decoded.causes
+    is_tracked = True
     if served.status and "status" in tree and not served.rules.status_on_create:
-        del tree["status"]
+        is_tracked = _is_trackable(served, {"status": tree.pop("status")}, causes)
         causes = [one for one in causes if not _is_status(one.field)]
     if not version and causes is decoded.causes:
         return decoded
-    return DecodedObject(causes, decoded.managed_fields, version if _is_revision(version) else "")
+    return DecodedObject(causes, decoded.managed_fields, version if _is_revision(version) else "", is_tracked)
 
 
 def accept_new(
@@ -147,11 +153,12 @@ def accept_new(
 ) -> None:
     """Warns of what is in a new object that is valid; raises 500, as upstream, if it has a resourceVersion.
 
-    An applied custom resource may have one, and a dry run, whose response has it: only the storage refuses it.
+    One that is created by an update or an apply may have one, and a dry run, whose response has it: only the storage
+    refuses it.
     """
     if decoded.version and options.dry_run:
         tree["metadata"]["resourceVersion"] = decoded.version
-    elif decoded.version and not (is_applied and served.custom):
+    elif decoded.version and not (is_applied or options.creates_on_update):
         raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     if served.rules.warnings is not None:
         options.warnings.extend(served.rules.warnings(tree, None))
@@ -180,9 +187,12 @@ def complete_new(
     now = meta.write_timestamp(state)
     object_namespace = namespace if served.namespaced else None
     try:
+        grace = metadata.get("deletionGracePeriodSeconds") if is_applied or options.creates_on_update else None
         meta.init_metadata(
             metadata, namespace=object_namespace, uid=meta.new_uid(state.random), now=now, generation=rules.generation
         )
+        if grace is not None:
+            metadata["deletionGracePeriodSeconds"] = grace  # as upstream, which clears it for a POST only
         if "finalizers" in metadata or "ownerReferences" in metadata:
             _warn(served, metadata, None, options)
         if rules.default is not None:
@@ -191,7 +201,7 @@ def complete_new(
             tree["metadata"]["managedFields"] = decoded.managed_fields
             if not is_applied:
                 _track_given_fields(state, served, tree, options)
-        elif not is_applied:
+        elif decoded.is_tracked and not is_applied:
             track_new_object(served, tree, manager=options.manager, now=now)
         if options.user is not None and rules.record_user is not None:
             rules.record_user(tree, options.user)
@@ -216,6 +226,13 @@ def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes:
             write_members(members, tree)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
+
+
+def write_review(served: ServedResource, tree: Tree) -> None:
+    """Makes a review what Go writes, in place."""
+    members = written_members(served)
+    if members is not None:
+        write_members(members, tree)
 
 
 def _track_given_fields(state: ServerState, served: ServedResource, tree: Tree, options: WriteOptions) -> None:
@@ -297,6 +314,7 @@ def _prepare_update(
     dropped = meta.read_metadata(new)
     check_name_and_namespace(new, before.get("namespace"), before["name"])
     given_fields = new["metadata"].get("managedFields")
+    is_tracked = applied or _decode_ignored(served, old, new, options)
     new = restrict_to_subresource(served, old, new, options.subresource)
     meta.inherit_metadata(new["metadata"], before)
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
@@ -331,9 +349,38 @@ def _prepare_update(
             owner.pop(name, None)
     if members is not None:
         write_members(members, new)
+    if not is_tracked:
+        metadata.pop("managedFields", None)
+        return PreparedUpdate(new, changed=True)
     if given_fields is not None:
         metadata["managedFields"] = given_fields
     return _compare_applied(old, new) if applied else _track_update(state, served, old, new, options)
+
+
+def _decode_ignored(served: ServedResource, old: Tree, new: Tree, options: WriteOptions) -> bool:
+    """Decodes the parts of an update that its endpoint ignores, if they differ from the old object.
+
+    As upstream, which decodes the whole object first: raises BadRequest, and warns. Returns whether the fields of the
+    update can be tracked.
+    """
+    if options.subresource in ("status", "approval"):
+        names = [name for name in new if name not in _NOT_CONTENT_NOR_STATUS]
+    else:
+        names = ["status"] if served.status and not options.subresource and "status" in new else []
+    ignored = {name: new[name] for name in names if new[name] != old.get(name)}
+    if not ignored:
+        return True
+    decoded = apply_schema(served, {**ignored, "metadata": {}}, options, dropped=[])
+    causes = [one for one in decoded.causes if one.field.partition(".")[0].partition("[")[0] in ignored]
+    return _is_trackable(served, ignored, causes)
+
+
+def _is_trackable(served: ServedResource, part: Tree, causes: Iterable[Cause]) -> bool:
+    """Whether a part of an object has the types of its schema, and its lists the keys: else no field is tracked."""
+    if served.custom and any(is_mismatch(one) for one in causes):
+        return False
+    members = written_members(served)
+    return has_list_keys(part, served.shape(), members)
 
 
 def _repeated(served: ServedResource, causes: list[Cause]) -> list[Cause]:
@@ -404,8 +451,9 @@ def _differ(names: tuple[str, ...], before: Tree, after: Tree) -> bool:
 def _content_differs(served: ServedResource, old: Tree, new: Tree) -> bool:
     """Whether a field changed that increments the generation: all but metadata, and a separate status."""
     ignored = _NOT_CONTENT if served.custom and not served.status else _NOT_CONTENT_NOR_STATUS
-    for name in (old.keys() | new.keys()) - ignored:  # noqa: SIM110 - a generator would cost more than the loop
-        if not json_equal(old.get(name), new.get(name)):
+    for name in (old.keys() | new.keys()) - ignored:
+        before, after = old.get(name), new.get(name)
+        if not json_equal(before, after) and (served.custom or before or after):
             return True
     return False
 
@@ -431,7 +479,29 @@ def _track_update(
     members = written_members(served)
     if tracked.changed and members is not None:
         _disown_structs(members, managed_fields(tracked.object) or ())
+        if served.status and not options.subresource:
+            _disown_status(managed_fields(tracked.object) or ())
     return PreparedUpdate(tracked.object, tracked.changed)
+
+
+def _disown_status(entries: Any) -> None:
+    """Removes the status from what writers own that did not write it through its endpoint: it was only filled in."""
+    for entry in entries:
+        if "f:status" in entry["fieldsV1"] and "subresource" not in entry:
+            entry["fieldsV1"] = {name: one for name, one in entry["fieldsV1"].items() if name != "f:status"}
+
+
+def trackable_content(served: ServedResource, tree: Tree) -> Tree:
+    """The object without what no manager owns: members that are always there, and are empty."""
+    members = written_members(served)
+    return tree if members is None else without_zeros(members, tree)
+
+
+def disown_structs(served: ServedResource, tree: Tree) -> None:
+    """Removes the existence of members that are always there from the managedFields of an object."""
+    members = written_members(served)
+    if members is not None:
+        _disown_structs(members, managed_fields(tree) or ())
 
 
 def _disown_structs(members: Members, entries: Any) -> None:

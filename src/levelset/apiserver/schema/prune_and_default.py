@@ -11,7 +11,7 @@ from levelset.apiserver.schema.embedded_metadata import METADATA
 from levelset.apiserver.schema.json_values import copy_tree, join
 from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_list, as_map
 
-__all__ = ["IDENTITY", "Resolve", "fill", "prune", "without_nulls"]
+__all__ = ["IDENTITY", "Resolve", "fill", "prune", "without_nulls", "zeros_for_nulls"]
 
 IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 """The members that every object has, whatever its schema declares."""
@@ -21,13 +21,13 @@ Resolve = Callable[[Node], Node]
 
 
 def prune(node: Node, tree: Tree, *, resolve: Resolve, resource: bool) -> list[str]:
-    """Removes unknown fields from the tree; returns their paths, sorted."""
+    """Removes unknown fields from the tree; returns their paths, in the order of the tree."""
     pruner = _Pruner(resolve)
     if resource:
         pruner.resource(resolve(node), tree)
     else:
         pruner.value(node, tree, "", 0)
-    return sorted(pruner.dropped)
+    return pruner.dropped
 
 
 class _Pruner:
@@ -83,8 +83,35 @@ class _Pruner:
             self.value(inner, one, f"{path}[{at}]", depth + 1, free=free)
 
 
+_ZEROS: dict[str, Tree] = {"object": {}, "string": "", "integer": 0, "number": 0, "boolean": False, "quantity": "0"}
+
+
+def zeros_for_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:
+    """Replaces null items of lists and null values of maps by zero values: so Go decodes them for built-in kinds."""
+    node = resolve(node)
+    members, items = as_map(tree), as_list(tree)
+    if depth > MAX_DEPTH:
+        return
+    if members is not None:
+        for name, value in members.items():
+            child = node.child(name)
+            if child is None:
+                continue
+            if value is not None:
+                zeros_for_nulls(child, value, resolve=resolve, depth=depth + 1)
+            elif name not in node.properties and (zero := _ZEROS.get(resolve(child).type)) is not None:
+                members[name] = copy_tree(zero)
+    elif items is not None and node.items is not None:
+        zero = _ZEROS.get(resolve(node.items).type)
+        for at, one in enumerate(items):
+            if one is not None:
+                zeros_for_nulls(node.items, one, resolve=resolve, depth=depth + 1)
+            elif zero is not None:
+                items[at] = copy_tree(zero)
+
+
 def without_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:
-    """Removes null members for which the schema neither allows null nor has a default, and maps to leave out."""
+    """Removes null members for which the schema neither allows null nor has a default."""
     node = resolve(node)
     members = as_map(tree)
     if depth > MAX_DEPTH:
@@ -95,7 +122,7 @@ def without_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -
             if child is None:
                 continue
             value, inner = members[name], resolve(child)
-            if (value is None and not _takes_null(inner, child)) or (inner.omit_empty and value == {}):
+            if value is None and not _takes_null(inner, child):
                 del members[name]
             else:
                 without_nulls(child, members[name], resolve=resolve, depth=depth + 1)

@@ -66,8 +66,6 @@ class Node:
     map_type: str = ""
     malformed: tuple[str, ...] = ()
     too_deep: bool = False
-    # A map of a built-in kind, which kube-apiserver leaves out when it is empty.
-    omit_empty: bool = False
     weight: int = 1
 
     def either(self) -> tuple["Node", ...]:
@@ -254,7 +252,6 @@ class _Reader:
             node.preserve = True
         if not node.type and not node.ref and not node.int_or_string:
             node.preserve = True
-        node.omit_empty = isinstance(node.additional, Node) and not node.properties
         if not node.default:
             node.default = None
         node.list_type = ""

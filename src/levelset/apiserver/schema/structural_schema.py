@@ -35,7 +35,15 @@ NESTED_FORBIDDEN = (
     *("x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type", "x-kubernetes-validations"),
 )
 """Keywords that are forbidden inside allOf, anyOf, oneOf and not."""
+_UNDEFINED = "must be undefined to be structural"
+_FALSE = "must be false to be structural"
+_NESTED_DETAILS = {
+    **dict.fromkeys(("default", "x-kubernetes-list-type", "x-kubernetes-map-type"), _UNDEFINED),
+    **dict.fromkeys(("nullable", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"), _FALSE),
+    "x-kubernetes-int-or-string": _FALSE,
+}
 
+_METADATA_ONLY = "must not specify anything other than name and generateName, but metadata is implicitly specified"
 IDENTITY = ("metadata", "kind", "apiVersion")
 
 
@@ -121,18 +129,20 @@ def _check_one(node: Node, path: str, place: _Place) -> Iterator[Cause]:
     if node.type and node.type not in TYPES:
         yield field_errors.not_supported(join(path, "type"), node.type, TYPES)
     if node.type == "null":
-        yield field_errors.forbidden(join(path, "type"), "must not be null, use nullable instead")
+        yield field_errors.forbidden(join(path, "type"), "type cannot be set to null, use nullable as an alternative")
     if node.default is not None and place.no_defaults:
         yield field_errors.forbidden(join(path, "default"), f"must not be set {place.no_defaults}")
     if place.in_metadata and node.embedded:
         yield field_errors.forbidden(
-            join(path, "x-kubernetes-embedded-resource"), "must not be used inside of metadata"
+            join(path, "x-kubernetes-embedded-resource"), "must not be used inside of resource meta"
         )
     if node.raw.get("uniqueItems"):
-        detail = "must not be true, comparing all items costs too much; use x-kubernetes-list-type: set"
+        detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield field_errors.forbidden(join(path, "uniqueItems"), detail)
     if node.properties and node.additional is not None and node.additional is not True:
-        yield field_errors.forbidden(join(path, "additionalProperties"), "must not be used beside properties")
+        yield field_errors.forbidden(
+            join(path, "additionalProperties"), "additionalProperties and properties are mutual exclusive"
+        )
     if node.raw.get("x-kubernetes-preserve-unknown-fields") is False:
         field = join(path, "x-kubernetes-preserve-unknown-fields")
         yield field_errors.invalid(field, False, "must be true or undefined")
@@ -169,7 +179,7 @@ def _check_lists(node: Node, path: str) -> Iterator[Cause]:
         yield from _check_keyed(node, path)
     if node.list_type in ("set", "map") and node.items is not None and node.items.nullable:
         yield field_errors.forbidden(
-            join(path, "items.nullable"), f"must not be true in a list of type {node.list_type}"
+            join(path, "items.nullable"), f"cannot be nullable when x-kubernetes-list-type is {node.list_type}"
         )
 
 
@@ -190,7 +200,9 @@ def _check_keyed(node: Node, path: str) -> Iterator[Cause]:
         return
     items = join(path, "items")
     if node.items.type != "object":
-        yield field_errors.invalid(join(items, "type"), node.items.type, "must be object in a list of type map")
+        yield field_errors.invalid(
+            join(items, "type"), node.items.type, "must be object if parent array's x-kubernetes-list-type is map"
+        )
         return
     if len(set(node.list_keys)) != len(node.list_keys):
         yield field_errors.invalid(field, list(node.list_keys), "must not contain duplicate entries")
@@ -205,13 +217,15 @@ def _check_key(items: Node, key: str, field: str, path: str) -> Iterator[Cause]:
         return
     if child.type in ("array", "object"):
         yield field_errors.invalid(
-            join(path, "type"), child.type, "must be a scalar, it is a key of a list of type map"
+            join(path, "type"), items.type, "must be a scalar type if parent array's x-kubernetes-list-type is map"
         )
     if key not in items.required and child.default is None:
-        detail = "must be there, or the property required: it is a key of a list of type map"
+        detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
         yield field_errors.required(join(path, "default"), detail)
     if child.nullable:
-        yield field_errors.forbidden(join(path, "nullable"), "must not be true, it is a key of a list of type map")
+        yield field_errors.forbidden(
+            join(path, "nullable"), "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
+        )
 
 
 ROOT_WITH_STATUS = frozenset(
@@ -221,6 +235,13 @@ ROOT_WITH_STATUS = frozenset(
         *("items", "properties", "externalDocs", "example"),
         *("x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"),
     }
+)
+
+
+_ROOT_NAMES = (
+    "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern"
+    " MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields"
+    " XValidations]"
 )
 
 
@@ -247,10 +268,11 @@ def check_structural(schema: Tree, path: str, *, status: bool = False) -> list[C
 
 def _check_root(node: Node, path: str) -> list[Cause]:
     if node.type and node.type != "object":
-        return [field_errors.invalid(join(path, "type"), node.type, "must be object if there is a status subresource")]
+        detail = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+        return [field_errors.invalid(join(path, "type"), node.type, detail)]
     surplus = sorted(name for name, value in node.raw.items() if value and name not in ROOT_WITH_STATUS)
     if surplus:
-        detail = f"must not use {', '.join(surplus)} at the root if there is a status subresource"
+        detail = f"only {_ROOT_NAMES} fields are allowed at the root of the schema if the status subresource is enabled"
         return [field_errors.invalid(path, "", detail)]
     return []
 
@@ -292,7 +314,7 @@ class _Structure:
             if value:
                 field = join(path, f"x-kubernetes-{name}")
                 self.causes.append(
-                    field_errors.invalid(field, value, "must be false beside x-kubernetes-int-or-string")
+                    field_errors.invalid(field, value, "must be false if x-kubernetes-int-or-string is true")
                 )
 
     def type(self, node: Node, path: str, place: str) -> None:
@@ -311,9 +333,14 @@ class _Structure:
         """The type and metadata of a whole object, at the root or embedded."""
         if node.embedded and node.additional is not None:
             field = join(path, "additionalProperties")
-            self.causes.append(field_errors.forbidden(field, "must not be used in an embedded resource"))
+            self.causes.append(
+                field_errors.forbidden(field, "must not be used if x-kubernetes-embedded-resource is set")
+            )
         if node.embedded and not node.preserve and not node.properties:
-            detail = "must not be empty in an embedded resource that drops unknown fields"
+            detail = (
+                "must not be empty if x-kubernetes-embedded-resource is true without"
+                " x-kubernetes-preserve-unknown-fields"
+            )
             self.causes.append(field_errors.required(join(path, "properties"), detail))
         if not root and not node.embedded:
             return
@@ -324,7 +351,7 @@ class _Structure:
                 self.causes.append(field_errors.invalid(field, child.type, f"must be {expected}"))
         if root and "metadata" in node.properties and not _restricts_names_only(node.properties["metadata"]):
             field = f"{join(path, 'properties')}[metadata]"
-            self.causes.append(field_errors.forbidden(field, "may restrict nothing but name and generateName"))
+            self.causes.append(field_errors.forbidden(field, _METADATA_ONLY))
 
     def validations(self, node: Node, path: str, *, skip_any: bool = False) -> None:
         """The alternatives of a schema, and its pattern."""
@@ -365,7 +392,11 @@ class _Structure:
         for keyword in NESTED_FORBIDDEN:
             value = node.raw.get(keyword)
             if value or (value is not None and keyword == "default"):
-                self.causes.append(field_errors.forbidden(join(path, keyword), "must not be set to be structural"))
+                self.causes.append(
+                    field_errors.forbidden(
+                        join(path, keyword), _NESTED_DETAILS.get(keyword, "must be empty to be structural")
+                    )
+                )
         if node.additional is not None:
             field = join(path, "additionalProperties")
             self.causes.append(field_errors.forbidden(field, "must be undefined to be structural"))
@@ -429,4 +460,7 @@ class _Defaults:
         prune(node, pruned, resolve=self.definitions.resolve, resource=False)
         if not same(pruned, node.default):
             self.causes.append(field_errors.invalid(path, node.default, "must not have unknown fields"))
-        self.causes += self.definitions.collector.collect(node, node.default, path)
+        # The messages of upstream name the place within the default.
+        for one in self.definitions.collector.collect(node, node.default, path):
+            message = one.message.replace(f": {path}.", ": ").replace(f": {path} in body", ":  in body")
+            self.causes.append(replace(one, message=message))

@@ -23,7 +23,7 @@ from levelset.apiserver.schema.embedded_metadata import METADATA, check_identity
 from levelset.apiserver.schema.formats import is_quantity, text_format
 from levelset.apiserver.schema.json_values import copy_tree, is_member, join
 from levelset.apiserver.schema.list_keys import duplicates, identity, is_unchanged, key_of
-from levelset.apiserver.schema.prune_and_default import Resolve, fill, prune, without_nulls
+from levelset.apiserver.schema.prune_and_default import Resolve, fill, prune, without_nulls, zeros_for_nulls
 from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_list, as_map, read_schema
 from levelset.apiserver.schema.validator_code import CodeGenerator, Function, Mode
 from levelset.errors import Cause, LevelsetError
@@ -41,6 +41,7 @@ __all__ = [
     "compile_schema",
     "fewest",
     "has_type",
+    "is_mismatch",
 ]
 
 ABSENT: Tree = object()
@@ -229,11 +230,18 @@ _LOAD_STEPS = 10_000  # of the patterns of one stored object, which a list may r
 _FIRST_LOAD_STEPS = 100_000  # of the first one, for which the schema is compiled
 _LARGE_SCHEMA = 64 * 1024  # bytes
 _SMALL = 150  # nodes of a schema that is compiled in milliseconds
+ANY_JSON = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 TYPE = "FieldValueTypeInvalid"
 DUPLICATE = "FieldValueDuplicate"
 _BEYOND = "Checked value must be of type integer"
 """What is said of a number that its type cannot hold."""
+
+
+def is_mismatch(cause: Cause) -> bool:
+    """Whether a value is not even of the JSON type of its schema: null is of every type, and all numbers are of one."""
+    is_other_number = cause.message.endswith('must be of type integer: "number"')
+    return cause.reason == TYPE and not is_other_number and not cause.message.endswith(': "null"')
 
 
 def _alternative(problem: str) -> Cause:
@@ -262,6 +270,7 @@ class Definitions:
 
     def __init__(self, schemas: Mapping[str, Tree] | None = None) -> None:
         self._schemas: Mapping[str, Tree] = {} if schemas is None else schemas
+        self.are_builtin = bool(self._schemas)
         self._nodes: dict[str, Node] = {}
         self._patterns: dict[str, Regex | None] = {}
         self.collector = ErrorCollector(self.resolve, self.pattern)
@@ -287,7 +296,7 @@ class Definitions:
     def _node(self, name: str) -> Node:
         if name not in self._nodes:
             raw = self._schemas.get(name)
-            found = Node(preserve=True) if raw is None else read_schema(raw, builtin=True)
+            found = Node(preserve=True) if raw is None or name == ANY_JSON else read_schema(raw, builtin=True)
             self._nodes[name] = Node(type="quantity") if name == QUANTITY else found
         return self._nodes[name]
 
@@ -344,15 +353,19 @@ class Compiled:
         self._prepare(tree)
 
     def prune(self, tree: Tree) -> list[str]:
-        """Removes the fields that the schema does not declare; returns their paths, sorted."""
+        """Removes the fields that the schema does not declare; returns their paths."""
         try:
-            return prune(self._node, tree, resolve=self._definitions.resolve, resource=self._resource)
+            found = prune(self._node, tree, resolve=self._definitions.resolve, resource=self._resource)
+            # Upstream decodes built-in kinds in the order of the document, and sorts what it prunes of others.
+            return found if self._definitions.are_builtin else sorted(found)
         except RecursionError:
             return []
 
     def default(self, tree: Tree) -> None:
         """Removes nulls that are not allowed and sets defaults."""
         try:
+            if self._definitions.are_builtin:
+                zeros_for_nulls(self._node, tree, resolve=self._definitions.resolve)
             without_nulls(self._node, tree, resolve=self._definitions.resolve)
             fill(self._node, tree, resolve=self._definitions.resolve)
         except RecursionError:
@@ -379,6 +392,10 @@ class Compiled:
     def first_type_error(self, tree: Tree) -> Cause | None:
         """The first value of the wrong type, if any: for kinds whose decoding fails for such an object."""
         return Admission(causes=tuple(self.validate(tree))).type_error
+
+    def first_mismatch(self, tree: Tree) -> Cause | None:
+        """The first value that is not of the JSON type of its schema: for custom kinds, to which it is applied."""
+        return next(filter(is_mismatch, self.validate(tree)), None)
 
     def _prepare(self, tree: Tree) -> list[str]:
         dropped = self.prune(tree)

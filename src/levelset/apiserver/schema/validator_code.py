@@ -428,8 +428,6 @@ class FunctionWriter:
 
     def unnamed(self, node: Node, var: str) -> None:
         """Members that the schema does not declare by name."""
-        if node.omit_empty:
-            self.refuse(f"not {var}")  # removed in the slow path
         if isinstance(node.additional, Node):
             self.others(node, node.additional, var)
         elif node.additional is True and not node.properties:

@@ -96,9 +96,11 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         is_status_ignored = served.status and "status" in config
         if is_status_ignored or options.subresource or not self.body.startswith(b"{") or b"null" in self.body:
             self.check_fields()
+        live = served_tree(served, item)
+        is_first = not live["metadata"].get("managedFields")
         try:
             merged: Tree = server_side_apply(
-                served_tree(served, item),
+                strategy.trackable_content(served, live) if is_first else live,
                 config,
                 manager=options.manager,
                 shape=served.shape(),
@@ -108,6 +110,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
                 subresource=options.subresource or None,
                 ignore=ignored_fields(served, options.subresource),
             ).object
+            if is_first:
+                strategy.disown_structs(served, merged)
         except ApplyConflict as error:
             self.check_fields()  # its errors come first
             if options.subresource == "scale":
@@ -116,7 +120,9 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         except BadPatch as error:
             self.check_fields()
             raise _untyped(served, config["metadata"], error) from error
-        if merged["metadata"].get("resourceVersion") != old["metadata"]["resourceVersion"]:
+        version = merged["metadata"].get("resourceVersion")
+        if version != old["metadata"]["resourceVersion"]:
+            _check_version(version)
             raise status_errors.stale(served, self.name)
         check = self.check_fields
         try:
@@ -143,6 +149,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             dropped = meta.read_metadata(tree) if options.manager == KUBECTL else []
             if "resourceVersion" in tree["metadata"]:
                 self.check_fields()  # its errors come first
+                _check_version(tree["metadata"]["resourceVersion"])
             decoded = strategy.apply_schema_to_new(served, tree, options, dropped=dropped, check=self.check_fields)
         except BadPatch as error:
             raise _untyped(served, config["metadata"], error) from error
@@ -185,7 +192,14 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         metadata: Any = config.get("metadata")
         if is_map(metadata) and metadata.get("managedFields"):
             raise BadRequest("metadata.managedFields must be nil")
-        meta.read_metadata(config)
+        try:
+            unknown = meta.read_metadata(config)
+            if unknown:
+                raise _undeclared(served, config["metadata"], unknown)
+        except Undecodable as error:
+            if is_map(metadata) and "name" in metadata:
+                raise _untyped(served, metadata, BadPatch(str(error), field="metadata")) from error
+            raise
         self.has_name = "name" in config["metadata"]
         check_name_and_namespace(config, self.namespace, self.name)
         checked: Tree = config
@@ -208,6 +222,12 @@ def _untyped(served: ServedResource, metadata: Tree, error: BadPatch) -> ApiErro
     return ApiError(f"failed to create typed patch object ({named}): {error}", code=500, reason="")
 
 
+def _check_version(version: str | None) -> None:
+    """Raises 500, as upstream, for a resourceVersion that is no number."""
+    if version and not (version.isascii() and version.isdigit()):
+        raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500, reason="")
+
+
 def _inconvertible(served: ServedResource, metadata: Tree, error: Undecodable) -> ApiError:
     """500, as upstream: the result of an apply is not an object of its kind; 400 for a strict request."""
     if served.custom or "strict decoding error" in str(error):
@@ -221,11 +241,10 @@ def _check_fields(served: ServedResource, schema: Compiled, config: Tree) -> Non
     unknown = schema.prune(defaulted)
     if unknown:
         raise _undeclared(served, config["metadata"], unknown)
-    if not served.custom:
-        wrong = schema.first_type_error(defaulted)
-        if wrong is not None and wrong.field != "<nil>":  # a number that is too large is still a number
-            problem = f".{wrong.field}: {wrong.message}"
-            raise _untyped(served, config["metadata"], BadPatch(problem, field=wrong.field))
+    wrong = schema.first_mismatch(defaulted)
+    if wrong is not None:
+        problem = f".{wrong.field}: {wrong.message}"
+        raise _untyped(served, config["metadata"], BadPatch(problem, field=wrong.field))
     if not served.custom or not _has_null(config):
         return
     # In a create or update, a null that the schema drops counts as absent; an apply would own a field without value.
@@ -241,7 +260,8 @@ def _check_fields(served: ServedResource, schema: Compiled, config: Tree) -> Non
 
 def _undeclared(served: ServedResource, metadata: Tree, unknown: list[str]) -> ApiError:
     """500, as upstream: the applied object has fields that its schema does not have."""
-    named = f"{metadata.get('namespace', '')}/{metadata['name']}; {served.group}/{served.version}, Kind={served.kind}"
+    name = metadata.get("name", "")
+    named = f"{metadata.get('namespace', '')}/{name}; {served.group}/{served.version}, Kind={served.kind}"
     problems = [f".{path}: field not declared in schema" for path in unknown]
     shown = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
     return ApiError(f"failed to create typed patch object ({named}): {shown}", code=500, reason="")

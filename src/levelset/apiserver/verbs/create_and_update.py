@@ -143,6 +143,7 @@ async def update(
         check_name_and_namespace(tree, namespace, name)
         if options.authorizer is not None:
             options.authorizer.check_create(name)
+        options = msgspec.structs.replace(options, creates_on_update=True)
         return await create(state, served, namespace, tree, options)
     body = encode_tree(tree) if source is None else source
     unused = [] if source is None else [tree]  # for the first attempt

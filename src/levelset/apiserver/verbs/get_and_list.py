@@ -20,6 +20,7 @@ from levelset.apiserver.registry.selectors import Selectors, parse_selectors
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
+from levelset.apiserver.wire.request_options import read_timeout
 from levelset.apiserver.wire.status_errors import ExpiredContinueToken, damaged_object, invalid_options, not_found
 from levelset.errors import ApiError, BadRequest, Cause, Expired
 from levelset.storage import FutureRevision, Item, NowaitReader
@@ -104,18 +105,23 @@ async def read_item(
     """As `get_item`, after the resourceVersion is reached; the object is converted."""
     if state.shared is not None and not resource_version:
         await state.shared.wait_current()
-    await wait_revision(state, _revision_of_get(resource_version))
+    await wait_revision(state, _revision_of_get(served, resource_version))
     item = get_item(state, served, namespace, name)
     if served.converts_by_webhook:
         await conversion_webhook.convert_items(served, [item])
     return item
 
 
-def _revision_of_get(text: str) -> int:
-    """The resourceVersion of a get; as upstream, one that cannot be read is a 500 there, unlike that of a list."""
+def _revision_of_get(served: ServedResource, text: str) -> int:
+    """The resourceVersion of a get; as upstream, one that cannot be read is a 500 there, unlike that of a list.
+
+    Events, which upstream does not cache, are the exception.
+    """
     try:
         return parse_revision(text)
     except BadRequest:
+        if served.kind == "Event" and not served.custom:
+            raise
         problem = f'"{text[:40]}": strconv.ParseUint: parsing "{text[:40]}": invalid syntax'
         raise ApiError(f"resourceVersion: Invalid value: {problem}", code=500, reason="") from None
 
@@ -300,6 +306,7 @@ def _narrowest_prefix(served: ServedResource, namespace: str | None, selection: 
 
 
 def _check_match(first: Mapping[str, str]) -> None:
+    read_timeout(first.get("timeoutSeconds", ""))  # what cannot be read comes first
     causes: list[Cause] = []
     match, version = first.get("resourceVersionMatch", ""), first.get("resourceVersion", "")
     if match:

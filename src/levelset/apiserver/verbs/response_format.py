@@ -13,6 +13,7 @@ import msgspec
 
 from levelset.apiserver.printers import table
 from levelset.apiserver.registry import storage_codec
+from levelset.apiserver.registry.builtin.workloads import TEMPLATE_GENERATION
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
@@ -264,7 +265,14 @@ def render_table(
 
 def to_metadata(tree: Object, api_version: str = "meta.k8s.io/v1") -> Object:
     """Returns the PartialObjectMetadata of an object."""
-    return {"kind": METADATA, "apiVersion": api_version, "metadata": tree.get("metadata", {})}
+    metadata = tree.get("metadata", {})
+    annotations = metadata.get("annotations")
+    if annotations and TEMPLATE_GENERATION in annotations:
+        # Upstream it is a field of its own, and becomes an annotation only where the whole object is written.
+        rest = {name: value for name, value in annotations.items() if name != TEMPLATE_GENERATION}
+        metadata = {name: value for name, value in metadata.items() if name != "annotations"}
+        metadata |= {"annotations": rest} if rest else {}
+    return {"kind": METADATA, "apiVersion": api_version, "metadata": metadata}
 
 
 def metadata_bytes(served: ServedResource, item: Item, api_version: str) -> bytes:

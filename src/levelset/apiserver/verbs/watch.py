@@ -31,6 +31,7 @@ from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import response_format
 from levelset.apiserver.verbs.get_and_list import parse_revision
 from levelset.apiserver.verbs.response_format import Representation
+from levelset.apiserver.wire.request_options import read_timeout
 from levelset.apiserver.wire.status_errors import invalid_options, status_tree
 from levelset.errors import ApiError, BadRequest, Cause, Expired
 from levelset.http import Request, Response, Sink, WebSocket, accept_websocket, is_websocket
@@ -752,7 +753,7 @@ def parse_watch_options(parameters: Mapping[str, tuple[str, ...]]) -> WatchQuery
     _check_match(initial, first.get("resourceVersionMatch", ""))
     revision = parse_revision(first.get("resourceVersion", ""))
     bookmarks = _flag(first, "allowWatchBookmarks")
-    timeout = _timeout(first.get("timeoutSeconds", ""))
+    timeout = read_timeout(first.get("timeoutSeconds", ""))
     if initial is None:
         return WatchQuery(revision or None, bookmarks, timeout=timeout)
     if not initial:
@@ -857,13 +858,3 @@ def _flag(first: Mapping[str, str], name: str) -> bool:
     if given in _FALSE:
         return False
     raise BadRequest(f"Invalid value: {given[:40]!r}: {name} must be true or false")
-
-
-def _timeout(text: str) -> float | None:
-    """Parses the seconds after which the watch ends; None, and 0, let the server decide."""
-    if not text:
-        return None
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10:
-        raise BadRequest(f"Invalid value: {text[:40]!r}: timeoutSeconds must be a whole number")
-    return float(text) if int(text) > 0 else None

@@ -28,6 +28,7 @@ __all__ = [
     "WriteOptions",
     "delete_options",
     "read_delete_options",
+    "read_timeout",
     "write_options",
 ]
 
@@ -63,6 +64,8 @@ class WriteOptions(msgspec.Struct, frozen=True):
     """The admission chain and user of the write; None if no plugin handles it."""
     authorizer: "WriteAuthorizer | None" = None
     """The authorization checks that need the object; None if the user may do everything."""
+    creates_on_update: bool = False
+    """Whether an update creates the object, which upstream prepares a little less than a POST."""
     is_large: bool = False
     """Whether the body is so large that a thread prepares the write."""
     user: "User | None" = None
@@ -163,6 +166,16 @@ def read_delete_options(given: dict[str, Any]) -> DeleteOptions:
         propagation=cast("Propagation | None", propagation),
         orphan_dependents=orphan,
     )
+
+
+def read_timeout(text: str) -> float | None:
+    """Parses the seconds after which the watch ends; None, and 0, let the server decide."""
+    if not text:
+        return None
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10:
+        raise BadRequest(f"Invalid value: {text[:40]!r}: timeoutSeconds must be a whole number")
+    return float(text) if int(text) > 0 else None
 
 
 def _default_manager(request: Request) -> str:

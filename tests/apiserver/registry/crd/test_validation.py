@@ -52,7 +52,10 @@ async def test_versions_are_unique_and_exactly_one_is_the_storage_version() -> N
     assert await refused(definition(versions=[again])) == {"spec.versions": "FieldValueInvalid"}
     stored = {**again, "name": "v2", "storage": True}
     assert await refused(definition(versions=[stored])) == {"spec.versions": "FieldValueInvalid"}
-    assert await refused(definition(version={"storage": False})) == {"spec.versions": "FieldValueInvalid"}
+    assert await refused(definition(version={"storage": False})) == {
+        "spec.versions": "FieldValueInvalid",
+        "status.storedVersions": "FieldValueInvalid",
+    }
 
 
 async def test_preserve_unknown_fields_must_be_false() -> None:

@@ -320,6 +320,13 @@ def _affinity(spec: Object, at: str) -> Iterator[str]:
                 yield f"{where}.{name}.podAffinityTerm.labelSelector: {_NULL_SELECTOR}"
 
 
+def _driver(driver: Object, _old: Object | None) -> Iterator[str]:
+    spec = map_member(driver, "spec")
+    if spec.get("tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None:
+        advice = "set to true to prevent possible logging of tokens in volume attributes"
+        yield f"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, {advice}"
+
+
 # By the first member that a warning is about, in the order of kube-apiserver; only those in the spec are called.
 _SPEC_WARNERS: Final[tuple[tuple[str, Callable[[Object, str], Iterator[str]]], ...]] = (
     ("nodeSelector", _node_selector),
@@ -348,4 +355,5 @@ _WARNERS: Final[dict[tuple[str, str], Warner]] = {
     ("batch", "Job"): _replicas,
     ("discovery.k8s.io", "EndpointSlice"): _slice,
     ("networking.k8s.io", "Ingress"): _ingress,
+    ("storage.k8s.io", "CSIDriver"): _driver,
 }

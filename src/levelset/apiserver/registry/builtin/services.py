@@ -106,6 +106,9 @@ class ServiceStrategy:
         _clear_former_type(spec, former)
         if spec["type"] == "ExternalName":
             return
+        if spec.get("clusterIPs") and not spec.get("clusterIP") and spec["clusterIPs"] != former.get("clusterIPs"):
+            spec["clusterIP"] = former.get("clusterIP") or ""
+            return  # they do not agree, which is reported
         # A client that sends the Service without its address means to keep it.
         if not spec.get("clusterIP") and former.get("clusterIP"):
             spec["clusterIP"] = former["clusterIP"]

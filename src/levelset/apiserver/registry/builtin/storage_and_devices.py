@@ -29,6 +29,7 @@ def set_driver_defaults(driver: Object) -> None:
     spec = driver.setdefault("spec", {})
     for name, value in _DRIVER_DEFAULTS.items():
         spec.setdefault(name, value)
+    spec.pop("preventPodSchedulingIfMissing", None)  # alpha
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
 

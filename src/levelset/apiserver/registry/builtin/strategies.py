@@ -109,7 +109,7 @@ RULE_TABLES: dict[tuple[str, str], str] = {
     ("resource.k8s.io", "DeviceClass"): "device_rules.DEVICE_CLASS",
     ("resource.k8s.io", "ResourceClaim"): "device_rules.CLAIM",
     ("resource.k8s.io", "ResourceClaimTemplate"): "device_rules.CLAIM_TEMPLATE",
-    ("resource.k8s.io", "ResourceSlice"): "device_rules.SLICE",
+    ("resource.k8s.io", "ResourceSlice"): "resource_slice_rules.SLICE",
     ("storage.k8s.io", "CSIDriver"): "driver_rules.DRIVER",
     ("storage.k8s.io", "CSINode"): "driver_rules.NODE_DRIVERS",
     ("storage.k8s.io", "CSIStorageCapacity"): "driver_rules.CAPACITY",
@@ -342,7 +342,6 @@ PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
     ("", "Namespace"): namespaces.prepare_namespace_update,
     ("", "Node"): nodes.prepare_node_update,
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_update,
-    (BATCH, "Job"): workloads.prepare_job_update,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_update,
     CERTIFICATE_REQUEST: certificate_requests.prepare_update,
 }

@@ -6,10 +6,10 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 
 __all__ = [
+    "TEMPLATE_GENERATION",
     "prepare_daemon_set_create",
     "prepare_daemon_set_update",
     "prepare_job_create",
-    "prepare_job_update",
     "set_cron_job_defaults",
     "set_daemon_set_defaults",
     "set_deployment_defaults",
@@ -92,7 +92,11 @@ def set_daemon_set_defaults(tree: Object) -> None:
 
 def set_job_defaults(tree: Object) -> None:
     """Sets the defaults of a Job."""
-    _set_job_spec_defaults(tree.setdefault("spec", {}))
+    spec = tree.setdefault("spec", {})
+    _set_job_spec_defaults(spec)
+    labels, metadata = map_member(spec["template"], "metadata").get("labels"), tree["metadata"]
+    if labels and not metadata.get("labels"):
+        metadata["labels"] = labels  # the same map, as upstream: what the server adds to one is in both
 
 
 def set_cron_job_defaults(tree: Object) -> None:
@@ -121,17 +125,11 @@ def _set_job_spec_defaults(spec: Object) -> None:
     set_pod_spec_defaults(spec.setdefault("template", {}).setdefault("spec", {}))
 
 
-def prepare_job_update(new: Object, _old: Object) -> None:
-    """A Job without labels gets those of its template."""
-    labels = map_member(map_member(new["spec"]["template"], "metadata"), "labels")
-    if labels and not new["metadata"].get("labels"):
-        new["metadata"]["labels"] = dict(labels)
-
-
 def prepare_job_create(tree: Object) -> None:
     """Sets the selector and pod labels of a new Job from its uid, unless it has a manual selector; and its labels."""
     spec, metadata = tree["spec"], tree["metadata"]
     uid, template = metadata.get("uid"), spec["template"].setdefault("metadata", {})
+    is_shared = not metadata.get("labels") or metadata["labels"] is template.get("labels")
     if not spec.get("manualSelector") and uid:
         labels = template["labels"] = dict(map_member(template, "labels"))
         for key in ("batch.kubernetes.io/controller-uid", "controller-uid"):
@@ -142,7 +140,7 @@ def prepare_job_create(tree: Object) -> None:
         chosen = selector["matchLabels"] = dict(map_member(selector, "matchLabels"))
         chosen.setdefault("batch.kubernetes.io/controller-uid", uid)
     # Upstream shares the map, so the labels of a Job with a long name are not checked.
-    if template.get("labels") and not metadata.get("labels") and len(metadata.get("name", "")) <= MAX_LABEL:
+    if is_shared and template.get("labels") and len(metadata.get("name", "")) <= MAX_LABEL:
         metadata["labels"] = dict(template["labels"])
 
 

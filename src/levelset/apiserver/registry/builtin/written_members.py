@@ -16,9 +16,11 @@ from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.schema.builtin_schemas import COMPONENT, DATA, builtin_names, library
 from levelset.objects.json_tree import is_list, is_map
 from levelset.patch.field_sets import Node
+from levelset.patch.merge_schema import Shape
 
 __all__ = [
     "Members",
+    "has_list_keys",
     "omit_empty",
     "preload",
     "restore",
@@ -28,6 +30,7 @@ __all__ = [
     "written_members",
 ]
 
+_RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"  # any JSON, which is no struct
 Removed = tuple[dict[str, Any], str, Any]
 """A map, the name of the member that it had, and the value."""
 
@@ -71,18 +74,18 @@ class Members:
         structs = {name for name, schema in schemas.items() if _type_name(schema)}
         self.is_flat = not structs and values is None
         """Whether no member has members."""
-        self.zeros = tuple(_find_zeros(schemas, structs, present - {"metadata"}))
-        """What Go writes when it is absent: as null, if the flag is set, or as an empty struct."""
+        self.zeros = tuple(_find_zeros(schemas, structs, present))
+        """What Go writes for a member that is absent: null for a list or a map, an empty struct, "", 0 or false."""
         self.always = frozenset(name for name, _ in self.zeros)
 
 
-def _find_zeros(schemas: Mapping[str, Any], structs: set[str], present: frozenset[str]) -> Iterator[tuple[str, bool]]:
+def _find_zeros(schemas: Mapping[str, Any], structs: set[str], present: frozenset[str]) -> Iterator[tuple[str, Any]]:
     for name in sorted(present):
         schema = schemas.get(name, {})
         if schema.get("type") == "array" or "additionalProperties" in schema:
-            yield name, True
-        elif name in structs and schema.get("default") == {}:
-            yield name, False
+            yield name, None
+        elif (name in structs and schema.get("default") == {}) or schema.get("default") in ("", 0):
+            yield name, schema["default"]
 
 
 def written_members(served: ServedResource) -> Members | None:
@@ -152,9 +155,9 @@ def _walk(members: Members, tree: dict[str, Any], removed: list[Removed] | None)
 
 
 def _add_zeros(members: Members, tree: dict[str, Any]) -> None:
-    for name, is_null in members.zeros:
+    for name, zero in members.zeros:
         if name not in tree:
-            tree[name] = None if is_null else {}
+            tree[name] = {} if zero == {} else zero
 
 
 def _remove(members: Members, tree: dict[str, Any], removed: list[Removed] | None) -> None:
@@ -164,8 +167,8 @@ def _remove(members: Members, tree: dict[str, Any], removed: list[Removed] | Non
         if removed is not None and (is_map(value) or is_list(value)):
             removed.append((tree, name, value))
     if removed is None:
-        for name, is_null in members.zeros:
-            if is_null and not tree[name]:
+        for name, zero in members.zeros:
+            if zero is None and not tree[name]:
                 tree[name] = None
 
 
@@ -173,7 +176,7 @@ def without_zeros(members: Members, tree: dict[str, Any]) -> dict[str, Any]:
     """The object without members that are always there and are empty, which no manager owns; a copy if so."""
     changed: dict[str, Any] | None = None
     for name in members.present:
-        if name not in tree or name == "metadata":
+        if name not in tree or (name == "metadata" and members.below[name] is None):
             continue
         value = tree[name]
         rest = value
@@ -190,6 +193,32 @@ def without_zeros(members: Members, tree: dict[str, Any]) -> dict[str, Any]:
             else:
                 del changed[name]
     return tree if changed is None else changed
+
+
+def has_list_keys(tree: Any, shape: Shape, members: Members | None) -> bool:
+    """Whether all items of keyed lists have their keys; those of a struct are there unless Go leaves them out."""
+    if is_map(tree):
+        return shape.atomic or all(
+            has_list_keys(value, shape.member(name), members and members.below[name]) for name, value in tree.items()
+        )
+    if not is_list(tree) or shape.list_type == "atomic":
+        return True
+    omitted = None if members is None else members.omitted
+    for item in tree:
+        if shape.list_type == "map" and not _has_keys(item, shape, omitted):
+            return False
+        if not has_list_keys(item, shape.item(), members):
+            return False
+    return True
+
+
+def _has_keys(item: Any, shape: Shape, omitted: frozenset[str] | None) -> bool:
+    if not is_map(item):
+        return False
+    missing = [key for key in shape.keys if key not in shape.defaults and not item.get(key)]
+    return all(key in item and omitted is None for key in missing) or (
+        omitted is not None and omitted.isdisjoint(missing)
+    )
 
 
 def without_structs(members: Members, node: Node) -> Node:
@@ -222,7 +251,13 @@ def _members_of(schema: Any) -> Members | None:
 
 def _struct(name: str, schemas: Mapping[str, Any]) -> Members:
     omitted, present = _table().get(name, ((), ()))
-    return Members(schemas, frozenset(omitted), frozenset(present))
+    known = [one for one in present if _reference(schemas.get(one, {})) != _RAW]
+    return Members(schemas, frozenset(omitted), frozenset(known))
+
+
+def _reference(schema: Any) -> str:
+    found = next((one["$ref"] for one in (schema, *schema.get("allOf", ())) if "$ref" in one), "")
+    return str(found).removeprefix(COMPONENT)
 
 
 def _is_struct(schema: Any) -> bool:

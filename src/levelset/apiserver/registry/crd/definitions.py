@@ -98,6 +98,7 @@ class CrdRegistry:
             prepare_update=self._prepare_update,
             prepare_delete=self._prepare_delete,
             validate=check_definition,
+            complete=True,
         )
 
     async def load(self, state: ServerState) -> None:
@@ -259,9 +260,10 @@ def _set_defaults(tree: Object) -> None:
     spec.setdefault("versions", [])
     kind = names.get("kind") or ""
     names["singular"] = names.get("singular") or kind.lower()
-    names["listKind"] = names.get("listKind") or f"{kind}List"
+    names["listKind"] = names.get("listKind") or (f"{kind}List" if kind else "")
+    if spec.get("conversion") is None:
+        spec["conversion"] = {"strategy": "None"}
     conversion = map_member(spec, "conversion")
-    spec["conversion"] = {**conversion, "strategy": conversion.get("strategy") or "None"}
     service = (map_member(map_member(conversion, "webhook"), "clientConfig")).get("service")
     if service is not None:
         service.setdefault("port", 443)

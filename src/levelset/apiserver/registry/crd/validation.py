@@ -33,11 +33,7 @@ APPROVAL_ANNOTATION = "api-approved.kubernetes.io"
 _PROTECTED = re.compile(r"(?:.*\.)?(?:k8s|kubernetes)\.io")
 _URL = re.compile(r"https?://[^\s/]+\S*")
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
-COLUMN_FORMATS = (
-    *("int32", "int64", "float", "double", "byte", "date", "date-time", "password", "bsonobjectid", "uri", "email"),
-    *("hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13"),
-    *("creditcard", "ssn", "hexcolor", "rgbcolor", "duration", "datetime"),
-)
+COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 MAX_SELECTABLE_FIELDS = 8
 MAX_WARNING_LENGTH = 256
 RULES_NOT_CHECKED = (
@@ -67,24 +63,22 @@ def check_definition(new: Object, old: Object | None) -> list[Cause]:
     """Validates a CRD and all of its versions; `old` is None on create."""
     spec = new["spec"]
     charge(_STEPS_PER_VALUE * count_values(spec))
-    causes = [*_check_group(new), *_check_scope(spec), *_check_names(spec["names"]), *_check_versions(spec)]
-    causes += [*_check_conversion(spec), *_check_approval(new)]
+    causes = [*_check_metadata_name(new)] if old is None else []
+    causes += [*_check_group(new), *_check_scope(spec), *_check_versions(spec), *_check_names(spec["names"])]
+    causes += _check_conversion(spec)
+    if old is not None:
+        causes += _check_immutable(new, old)
+    causes += [*_check_stored_versions(new), *_check_approval(new)]
     if spec.get("preserveUnknownFields"):
-        causes.append(field_errors.invalid("spec.preserveUnknownFields", True, "must be false"))
-    if old is None:
-        causes += _check_metadata_name(new)
-    else:
-        causes += [*_check_immutable(new, old), *_check_stored_versions(new)]
+        detail = "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        causes.append(field_errors.invalid("spec.preserveUnknownFields", True, f"cannot set to true, {detail}"))
     return causes
 
 
 def _check_metadata_name(definition: Object) -> Iterator[Cause]:
     spec, name = definition["spec"], definition["metadata"].get("name")
-    expected = f"{spec['names'].get('plural')}.{spec.get('group')}"
-    if name != expected:
-        yield field_errors.invalid(
-            "metadata.name", name, f"must be spec.names.plural+'.'+spec.group, that is {expected!r}"
-        )
+    if name != f"{spec['names'].get('plural') or ''}.{spec.get('group') or ''}":
+        yield field_errors.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
 def _check_group(definition: Object) -> Iterator[Cause]:
@@ -93,7 +87,7 @@ def _check_group(definition: Object) -> Iterator[Cause]:
     if not group:
         yield field_errors.required("spec.group")
     elif problems:
-        yield field_errors.invalid("spec.group", group, "; ".join(problems))
+        yield field_errors.invalid("spec.group", group, ",".join(problems))
     elif "." not in group:
         yield field_errors.invalid("spec.group", group, "should be a domain with at least one dot")
 
@@ -107,29 +101,35 @@ def _check_scope(spec: Object) -> Iterator[Cause]:
 
 
 def _check_names(names: Object) -> Iterator[Cause]:
-    for field in ("plural", "singular", "kind", "listKind"):
-        value = names.get(field) or ""
-        if not value:
-            yield field_errors.required(f"spec.names.{field}")
-        elif check_dns1035_label(value.lower() if field in ("kind", "listKind") else value):
-            yield field_errors.invalid(f"spec.names.{field}", value, "; ".join(check_dns1035_label(value)))
-    for field in ("shortNames", "categories"):
-        for index, value in enumerate(names.get(field) or ()):
-            if check_dns1035_label(value):
-                yield field_errors.invalid(f"spec.names.{field}[{index}]", value, "; ".join(check_dns1035_label(value)))
+    fields = ("plural", "singular", "kind", "listKind")
+    yield from [field_errors.required(f"spec.names.{field}") for field in fields if not names.get(field)]
+    for field in fields:
+        value, is_kind = names.get(field) or "", field in ("kind", "listKind")
+        problems = check_dns1035_label(value.lower() if is_kind else value) if value else ()
+        if problems:
+            prefix = "may have mixed case, but should otherwise match: " if is_kind else ""
+            yield field_errors.invalid(f"spec.names.{field}", value, prefix + ",".join(problems))
+    yield from _check_labels(names, "shortNames")
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         yield field_errors.invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
+    yield from _check_labels(names, "categories")
+
+
+def _check_labels(names: Object, field: str) -> Iterator[Cause]:
+    for index, value in enumerate(names.get(field) or ()):
+        if problems := check_dns1035_label(value):
+            yield field_errors.invalid(f"spec.names.{field}[{index}]", value, ",".join(problems))
 
 
 def _check_versions(spec: Object) -> Iterator[Cause]:
     versions = list_member(spec, "versions")
-    names = [one.get("name") for one in versions]
-    if len(set(names)) != len(names):
-        yield field_errors.invalid("spec.versions", names, "must contain unique version names")
-    if sum(1 for one in versions if one.get("storage")) != 1:
-        yield field_errors.invalid("spec.versions", names, "must have exactly one version marked as storage version")
     for index, version in enumerate(versions):
         yield from check_version(version, f"spec.versions[{index}]")
+    shown = versions or None
+    if len({one.get("name") for one in versions}) != len(versions):
+        yield field_errors.invalid("spec.versions", shown, "must contain unique version names")
+    if sum(1 for one in versions if one.get("storage")) != 1:
+        yield field_errors.invalid("spec.versions", shown, "must have exactly one version marked as storage version")
 
 
 def _check_conversion(spec: Object) -> Iterator[Cause]:
@@ -139,6 +139,8 @@ def _check_conversion(spec: Object) -> Iterator[Cause]:
         yield field_errors.forbidden("spec.conversion.webhook", "should not be set when strategy is not set to Webhook")
     elif strategy == "Webhook":
         yield from _check_webhook(hook)
+    elif not strategy:
+        yield field_errors.required("spec.conversion.strategy")
     elif strategy != "None":
         yield field_errors.not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
 
@@ -183,10 +185,18 @@ def _check_immutable(new: Object, old: Object) -> Iterator[Cause]:
 
 def _check_stored_versions(definition: Object) -> Iterator[Cause]:
     """A version cannot be removed while it is in `status.storedVersions`."""
-    names = {one.get("name") for one in list_member(definition["spec"], "versions")}
-    for index, version in enumerate(list_member(map_member(definition, "status"), "storedVersions")):
+    versions = list_member(definition["spec"], "versions")
+    names = {one.get("name") for one in versions}
+    stored = list_member(map_member(definition, "status"), "storedVersions")
+    if not stored and not any(one.get("storage") for one in versions):
+        yield field_errors.invalid("status.storedVersions", None, "must have at least one stored version")
+    for index, version in enumerate(stored):
         if version not in names:
-            detail = "must appear in spec.versions: objects are stored in this version"
+            detail = (
+                f"missing from spec.versions; {version} was previously a storage version, and must remain in"
+                f" spec.versions until a storage migration ensures no data remains persisted in {version} and removes"
+                f" {version} from status.storedVersions"
+            )
             yield field_errors.invalid(f"status.storedVersions[{index}]", version, detail)
 
 
@@ -202,11 +212,11 @@ def check_version(version: Object, path: str) -> list[Cause]:
     name = version.get("name") or ""
     causes: list[Cause] = []
     if check_dns1035_label(name):
-        causes.append(field_errors.invalid(f"{path}.name", name, "; ".join(check_dns1035_label(name))))
+        causes.append(field_errors.invalid(f"{path}.name", name, ",".join(check_dns1035_label(name))))
     causes += _check_warning(version, path)
     schema = map_member(version, "schema").get("openAPIV3Schema")
     if schema is None:
-        causes.append(field_errors.required(f"{path}.schema.openAPIV3Schema", "schemas are required"))
+        causes.append(field_errors.required(f"{path}.schema.openAPIV3Schema"))
     else:
         status = map_member(version, "subresources").get("status") is not None
         wrong = check_structural(schema, f"{path}.schema.openAPIV3Schema", status=status)
@@ -227,8 +237,15 @@ def _check_warning(version: Object, path: str) -> Iterator[Cause]:
     field = f"{path}.deprecationWarning"
     if not version.get("deprecated"):
         yield field_errors.invalid(field, warning, "can only be set for deprecated versions")
-    if not warning or len(warning) > MAX_WARNING_LENGTH or not warning.isprintable():
-        yield field_errors.invalid(field, warning, f"must be 1 to {MAX_WARNING_LENGTH} printable characters")
+        return
+    if len(warning) > MAX_WARNING_LENGTH:
+        yield field_errors.invalid(field, warning, f"must be <= {MAX_WARNING_LENGTH} characters long")
+    if not warning:
+        yield field_errors.invalid(field, warning, "must not be an empty string")
+    if not warning.isprintable():
+        index = next(len(warning[:at].encode()) for at, one in enumerate(warning) if not one.isprintable())
+        detail = f"non-printable character found at index {index}"
+        yield field_errors.invalid(field, warning, f"must only contain printable UTF-8 characters; {detail}")
 
 
 def _check_scale(scale: Any, path: str) -> Iterator[Cause]:
@@ -252,19 +269,20 @@ def _check_scale(scale: Any, path: str) -> Iterator[Cause]:
             yield field_errors.invalid(f"{path}.{field}", value, detail)
 
 
-_COLUMN_FIELDS = {"jsonPath": "JSONPath"}  # as kube-apiserver spells it in causes
-
-
 def _check_column(column: Object, path: str) -> Iterator[Cause]:
-    for field in ("name", "type", "jsonPath"):
-        if not column.get(field):
-            yield field_errors.required(f"{path}.{_COLUMN_FIELDS.get(field, field)}")
     kind, form, json_path = column.get("type"), column.get("format"), column.get("jsonPath")
-    if kind and kind not in COLUMN_TYPES:
-        yield field_errors.invalid(f"{path}.type", kind, f"must be one of {', '.join(COLUMN_TYPES)}")
+    types = f"must be one of {','.join(COLUMN_TYPES)}"
+    if not column.get("name"):
+        yield field_errors.required(f"{path}.name")
+    if not kind:
+        yield field_errors.required(f"{path}.type", types)
+    elif kind not in COLUMN_TYPES:
+        yield field_errors.invalid(f"{path}.type", kind, types)
     if form and form not in COLUMN_FORMATS:
-        yield field_errors.invalid(f"{path}.format", form, f"must be one of {', '.join(COLUMN_FORMATS)}")
-    if json_path and not json_path.startswith("."):
+        yield field_errors.invalid(f"{path}.format", form, f"must be one of {','.join(COLUMN_FORMATS)}")
+    if not json_path:
+        yield field_errors.required(f"{path}.JSONPath")  # as kube-apiserver spells it in causes
+    elif not json_path.startswith("."):
         yield field_errors.invalid(f"{path}.JSONPath", json_path, "must be a simple json path starting with .")
 
 
@@ -300,7 +318,8 @@ def _selectable_problem(text: str, schema: Any) -> str:
         if node is None:
             return "must point to a field that the schema specifies"
     if not isinstance(node, dict) or node.get("type") not in ("string", "boolean", "integer"):  # pyright: ignore[reportUnknownMemberType] - a JSON tree
-        return "must point to a field of type string, boolean or integer"
+        detail = "Enum string fields and strings with formats are allowed."
+        return f"must point to a field of type string, boolean or integer. {detail}"
     return ""
 
 

@@ -74,6 +74,7 @@ async def update_scale(
     if not _metadata(tree).get("name"):
         problem = f"the name of the object ({name} based on URL) was undeterminable"
         raise BadRequest(f"{problem}: name must be provided")
+    _require_scale(namespace, name, tree)
 
     def replaced(old: Tree) -> Tree:
         scale = _require_scale(namespace, name, tree, options)

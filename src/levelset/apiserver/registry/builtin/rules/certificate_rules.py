@@ -68,7 +68,7 @@ def _decoded(text: Any) -> bytes:
 def _request(value: Any, at: str, out: list[Cause], old: Any) -> None:
     problem = "" if old is not None else _request_problem(_decoded(value))
     if problem:
-        out.append(field_errors.invalid(at, value or "", problem))
+        out.append(field_errors.invalid(at, value, problem))
 
 
 def _request_problem(data: bytes) -> str:

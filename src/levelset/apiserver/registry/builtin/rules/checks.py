@@ -29,6 +29,7 @@ __all__ = [
     "at_least",
     "between",
     "bytes_at_most",
+    "check_label_requirement",
     "cidr",
     "config_key",
     "config_key_problems",
@@ -432,6 +433,11 @@ def _selector_requirement(one: Any, at: str, out: list[Cause]) -> None:
     values, operator, key = list_member(one, "values"), one.get("operator") or "", one.get("key") or ""
     if not is_set_operator(operator, values, at, out):
         out.append(field_errors.invalid(f"{at}.operator", operator, "not a valid selector operator"))
+    check_label_requirement(key, values, at, out)
+
+
+def check_label_requirement(key: str, values: list[str], at: str, out: list[Cause]) -> None:
+    """The key and the values of a requirement on labels."""
     out.extend([field_errors.invalid(f"{at}.key", key, one) for one in label_key_problems(key)])
     for index, text in enumerate(values):
         where = f"{at}.values[{index}]"

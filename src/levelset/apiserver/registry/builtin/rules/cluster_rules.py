@@ -79,12 +79,20 @@ def _pod_cidrs(value: list[str], at: str, out: list[Cause], _context: Any) -> No
     for index, text in enumerate(value):
         if not cidr.is_valid(text):
             cidr.report(text, f"{at}[{index}]", out)
-    if len(value) > 1 and (len(value) > 2 or len({_family(one) for one in value}) < 2):
+    wrong = next((one for one in enumerate(value) if not _family(one[1])), None) if len(value) > 1 else None
+    if wrong is not None:
+        problem = f"invalid CIDR[{wrong[0]}]: <nil> (invalid CIDR address: {wrong[1]})"
+        detail = f"Internal error: invalid PodCIDRs. failed to check with dual stack with error:{problem}"
+        out.append(Cause(at, "InternalError", detail))
+    families = {_family(one) for one in value}
+    if len(value) > 1 and (wrong is not None or len(value) > 2 or len(families) < 2):
         detail = "may specify no more than one CIDR for each IP family"
         out.append(field_errors.invalid(at, value, detail))
 
 
 def _family(text: str) -> int:
+    if "/" not in text:
+        return 0
     try:
         return ipaddress.ip_interface(text).version
     except ValueError:

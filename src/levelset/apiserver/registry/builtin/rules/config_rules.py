@@ -25,7 +25,6 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
     Required,
     Table,
-    equal,
     immutable,
     on_create,
 )
@@ -62,7 +61,7 @@ def _limits(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
 
 
 def _limit(limit: Any, at: str, out: list[Cause], kind: str) -> None:
-    check_name: Any = check_container_resource_name if kind == "Container" else check_resource_name
+    check_name: Any = check_container_resource_name if kind in ("Container", "Pod") else check_resource_name
     for name in BOUNDS:
         if kind == "Pod" and name in ("default", "defaultRequest"):
             if limit.get(name):
@@ -316,7 +315,7 @@ def _immutable_data(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
     if not new.get("immutable"):
         out.append(field_errors.forbidden("immutable", detail))
     for name in ("data", "binaryData"):
-        if not equal(new.get(name), old.get(name)):
+        if new.get(name) != old.get(name):
             out.append(field_errors.forbidden(name, detail))
 
 

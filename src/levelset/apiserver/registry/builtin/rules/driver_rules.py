@@ -19,6 +19,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Required,
     Table,
     always,
+    equal,
     immutable,
     required,
 )
@@ -148,24 +149,20 @@ def _capacity(value: Any, at: str, out: list[Cause], _context: Any) -> None:
         out.append(field_errors.invalid(at, str(quantity(value)), "must be greater than or equal to 0"))
 
 
-def _on_create(check: Any) -> Any:
-    """Runs a check on create only: these updates are compared with the old object and not checked again."""
-
-    def run(value: Any, at: str, out: list[Cause], old: Any) -> None:
-        if old is None:
-            check(value, at, out, old)
-
-    return run
+def _same_topology(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    after, before = new.get("nodeTopology"), old.get("nodeTopology")
+    if (after is None) is not (before is None) or not equal(after, before):  # an empty selector selects all
+        immutable(after, before, "nodeTopology", out)
 
 
 CAPACITY: Final = KindRules(
     rules=Table(
-        ("nodeTopology", _on_create(label_selector)),
-        ("storageClassName", always(_on_create(subdomain))),
-        ("capacity", _on_create(_capacity)),
+        ("nodeTopology", label_selector),
+        ("storageClassName", always(subdomain)),
+        ("capacity", _capacity),
         root=True,
     ),
-    changes=(("nodeTopology", immutable), ("storageClassName", immutable)),
+    changes=(("", _same_topology), ("storageClassName", immutable)),
 )
 
 

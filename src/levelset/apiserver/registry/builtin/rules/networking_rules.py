@@ -10,6 +10,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     dns_label,
     dns_subdomain,
     domain_path,
+    fails,
     ip_address,
     is_ip,
     label_key,
@@ -17,14 +18,17 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     label_value,
     labels,
     one_of,
+    path_segment_problems,
     port_name_problems,
     port_number,
     subdomain_problems,
 )
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
+    Check,
     KindRules,
     Required,
     Table,
+    Test,
     always,
     given,
     immutable,
@@ -169,8 +173,8 @@ def _parameters(value: Any, at: str, out: list[Cause], _context: Any) -> None:
 
 PARAMETERS: Final = Table(
     ("apiGroup", given(dns_subdomain)),
-    ("kind", required),
-    ("name", required),
+    ("kind", required, fails(path_segment_problems)),
+    ("name", required, fails(path_segment_problems)),
     ("scope", given(one_of("Cluster", "Namespace"))),
 )
 INGRESS_CLASS: Final = KindRules(
@@ -208,6 +212,8 @@ def _block(value: Any, at: str, out: list[Cause], _context: Any) -> None:
         return
     if not cidr.is_valid(text):
         cidr.report(text, f"{at}.cidr", out)
+    if "/" not in text:
+        return
     try:
         whole = ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -314,33 +320,40 @@ def _slice_endpoints(tree: Any, _at: str, out: list[Cause], _context: Any) -> No
         elif len(addresses) > 100:
             out.append(field_errors.too_many(f"{where}.addresses", len(addresses), 100))
         for number, address in enumerate(addresses):
-            _slice_address(address, f"{where}.addresses[{number}]", out, kind)
+            _slice_address(address, f"{where}.addresses", number, out, kind)
         SLICE_ENDPOINT(endpoint, where, out, None)
 
 
-def _zones(value: list[Any], at: str, out: list[Cause], _context: Any) -> None:
-    if len(value) > 8:
-        out.append(field_errors.too_many(at, len(value), 8))
-        return
-    seen: set[str] = set()
-    for index, zone in enumerate(value):
-        name = zone.get("name") or ""
-        if name in seen:
-            out.append(field_errors.duplicate(f"{at}[{index}]", name))
-        seen.add(name)
-        if not label_value.is_valid(name):
-            label_value.report(name, f"{at}[{index}].name", out)
+def _hints(test: Test) -> Check:
+    """The zones or nodes that an endpoint is for: at most eight, each of them once."""
+
+    def check(value: list[Any], at: str, out: list[Cause], _context: Any) -> None:
+        if len(value) > 8:
+            out.append(field_errors.too_many(at, len(value), 8))
+            return
+        seen: set[str] = set()
+        for index, one in enumerate(value):
+            name, where = one.get("name") or "", f"{at}[{index}].name"
+            if name in seen:
+                out.append(field_errors.duplicate(where, name))
+            seen.add(name)
+            if not test.is_valid(name):
+                test.report(name, where, out)
+
+    return check
 
 
 SLICE_ENDPOINT: Final = Table(
     ("nodeName", given(dns_subdomain)),
     ("deprecatedTopology", labels),
     ("hostname", given(dns_label)),
-    ("hints.forZones", _zones),
+    ("hints.forZones", _hints(label_value)),
+    ("hints.forNodes", _hints(dns_subdomain)),
 )
 
 
-def _slice_address(address: str, at: str, out: list[Cause], kind: Any) -> None:
+def _slice_address(address: str, of: str, index: int, out: list[Cause], kind: Any) -> None:
+    at = f"{of}[{index}]"
     if kind == "FQDN":
         out.extend([field_errors.invalid(at, address, one) for one in subdomain_problems(address)])
     elif kind in ("IPv4", "IPv6"):
@@ -348,8 +361,8 @@ def _slice_address(address: str, at: str, out: list[Cause], kind: Any) -> None:
         if not ip_address.is_valid(address):
             ip_address.report(address, at, out)
         elif not wanted:
-            out.append(field_errors.invalid(at, address, f"must be a valid {kind} address"))
-        else:
+            out.append(field_errors.invalid(of, address, f"must be an {kind} address"))
+        if ip_address.is_valid(address):
             check_endpoint_ip(address, at, out)
 
 

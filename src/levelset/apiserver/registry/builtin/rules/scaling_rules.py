@@ -40,7 +40,10 @@ REFERENCE: Final = Table(("kind", Required(), _segment), ("name", Required(), _s
 
 def _target_group(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     version = value.get("apiVersion") or ""
-    if "/" not in version and value.get("kind") != "ReplicationController":
+    if version.count("/") > 1:
+        detail = f"unexpected GroupVersion string: {version}"
+        out.append(field_errors.invalid(f"{at}.apiVersion", version, detail))
+    elif not version.partition("/")[2 if "/" not in version else 0] and value.get("kind") != "ReplicationController":
         detail = "apiVersion must specify API group"
         out.append(field_errors.invalid(f"{at}.apiVersion", version, detail))
 

@@ -118,7 +118,7 @@ def _check_cluster_ips(addresses: list[str], families: list[str], at: str, out: 
         if index == 0 and address == "None":
             if len(addresses) > 1:
                 out.append(field_errors.invalid(at, addresses, "'None' must be the first and only value"))
-        elif address in ("None", ""):
+        elif address == "None":
             detail = "must be empty, 'None', or a valid IP address"
             out.append(field_errors.invalid(f"{at}[{index}]", address, detail))
         elif not is_ip(address):

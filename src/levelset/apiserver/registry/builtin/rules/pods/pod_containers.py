@@ -205,7 +205,7 @@ def _devices(container: Any, at: str, out: list[Cause], pod: Any) -> None:
         volume = pod.volumes.get(name)
         if not name:
             out.append(field_errors.required(f"{where}.name"))
-        if name in names:
+        if name and name in names:
             out.append(field_errors.invalid(f"{where}.name", name, "must be unique"))
         if volume is None:
             out.append(field_errors.not_found(f"{where}.name", name))

@@ -30,6 +30,7 @@ __all__ = [
     "DIVISORS",
     "FIELD_REFERENCE",
     "RESOURCE_PREFIXES",
+    "TEMPLATE_METADATA",
     "VOLUME_SOURCES",
     "check_access_modes",
     "check_field_reference",
@@ -285,8 +286,9 @@ def _only_labels_and_annotations(value: Any, at: str, out: list[Cause], _context
             out.append(field_errors.forbidden(f"{at}.{name}", "cannot be set"))
 
 
+TEMPLATE_METADATA: Final = Table(("annotations", annotations), ("labels", labels), ("", _only_labels_and_annotations))
 CLAIM_TEMPLATE: Final = Table(
-    ("metadata", Table(("annotations", annotations), ("labels", labels)), _only_labels_and_annotations),
+    ("metadata", TEMPLATE_METADATA),
     ("spec", always(lambda value, at, out, context: CLAIM_SPEC(value or {}, at, out, context))),
 )
 
