@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from loop import ENVIRONMENT, HERE, finish, read, say, serving, spawn, work
 
@@ -37,22 +38,31 @@ class Turns:
     def __init__(self, server: "subprocess.Popen[str]", operator: "subprocess.Popen[str]") -> None:
         self._server, self._operator = server, operator
 
-    def take(self, count: int, *, is_recorded: bool) -> float:
+    def take(self, count: int, *, is_recorded: bool) -> "Spent":
         """The CPU microseconds per object of one turn."""
         self._send("on" if is_recorded else "off")
         before = self._send("cpu")
         say(self._server, f"more {count}")
         read(self._server, "right")
-        return (self._send("cpu") - before) / count * 1e6
+        after = self._send("cpu")
+        return Spent(*((b - a) / count * 1e6 for a, b in zip(before, after, strict=True)))
 
-    def _send(self, command: str) -> float:
+    def _send(self, command: str) -> "Spent":
         say(self._operator, command)
-        return float(read(self._operator, command)["cpu"])
+        report = read(self._operator, command)
+        return Spent(report["cpu"], report["loop"])
+
+
+class Spent(NamedTuple):
+    """CPU time: of the process, and of the thread of its event loop."""
+
+    all: float
+    loop: float
 
 
 def compare(count: int, turns: int, path: Path) -> None:
     """Prints the cost of a recording, from so many pairs of turns."""
-    plain, recorded = list[float](), list[float]()
+    spent: dict[bool, list[Spent]] = {False: [], True: []}
     with serving(0) as (server, port):
         operator = spawn(sys.executable, str(SWITCHED), str(path), last=True, server=f"http://127.0.0.1:{port}")
         read(operator, "started")
@@ -61,13 +71,19 @@ def compare(count: int, turns: int, path: Path) -> None:
             measured.take(count, is_recorded=is_recorded)  # to warm up
         for number in range(turns):
             for is_recorded in (False, True) if number % 2 else (True, False):
-                (recorded if is_recorded else plain).append(measured.take(count, is_recorded=is_recorded))
-            print(f"{plain[-1]:.0f} us/object plain, {recorded[-1]:.0f} recorded", file=sys.stderr, flush=True)
+                spent[is_recorded].append(measured.take(count, is_recorded=is_recorded))
+            words = f"{spent[False][-1].all:.0f} us/object plain, {spent[True][-1].all:.0f} recorded"
+            print(words, file=sys.stderr, flush=True)
         finish(operator)
+    plain, recorded = [one.all for one in spent[False]], [one.all for one in spent[True]]
     ratios = sorted(b / a - 1 for a, b in zip(plain, recorded, strict=True))
     low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
     ordered = f"medians {statistics.median(plain):.0f} and {statistics.median(recorded):.0f} us of CPU per object"
     print(f"{ordered}; median of the ratios {statistics.median(ratios):+.1%}, quartiles {low:+.1%} and {high:+.1%}")
+    loops = [statistics.median(one.loop for one in spent[is_recorded]) for is_recorded in (False, True)]
+    print(
+        f"of it the event loop's thread: medians {loops[0]:.0f} and {loops[1]:.0f}; least {min(plain):.0f} and {min(recorded):.0f} in all"
+    )
     print(f"{turns} pairs of turns; sum of all {sum(recorded) / sum(plain) - 1:+.1%}", flush=True)
 
 

@@ -1,7 +1,7 @@
 """The operator of `levelset_peer.py`, whose recording is attached and detached while it runs.
 
 Its argument is the file of the recording. Commands come from its input: `on`, `off`, and `cpu`, which prints the CPU
-seconds of the process so far. All that is recorded is written before `off` and `cpu` are answered. The event loop is
+seconds of the process and those of its event loop's thread so far. All that is recorded is written before `off` and `cpu` are answered. The event loop is
 that of `levelset.run`: uvloop if it is installed.
 """
 
@@ -35,10 +35,7 @@ async def main() -> None:
             if word in {"on", "off"}:
                 attach(manager, recorder if word == "on" else None, recorder)
             await write_pending(recorder)
-            print(
-                json.dumps({"phase": word, "cpu": time.process_time()}),
-                flush=True,
-            )
+            print(json.dumps({"phase": word, "cpu": time.process_time(), "loop": time.thread_time()}), flush=True)
 
 
 def attach(manager: Manager, given: Recorder | None, recorder: Recorder) -> None:
@@ -53,6 +50,7 @@ def attach(manager: Manager, given: Recorder | None, recorder: Recorder) -> None
 async def write_pending(recorder: Recorder) -> None:
     writer = recorder._writer
     assert writer is not None
+    recorder._turn()
     while recorder._writing is not None:  # noqa: ASYNC110  # there is no notification
         await asyncio.sleep(0.001)
     if writer.pending:

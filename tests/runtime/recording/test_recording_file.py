@@ -1,27 +1,42 @@
 """The file of a recording: private, append only, bounded, and readable up to a torn end."""
 
-import gc
 import stat
 import struct
 import tracemalloc
 import zlib
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from levelset.errors import BadObject, ConfigError
 from levelset.runtime.recording import recording_file
-from levelset.runtime.recording.entries import Answer, Batch, BatchEvent, Begin, End, Request, Start, Stop
-from levelset.runtime.recording.recording_file import MAGIC, RecordingWriter, read_blocks, read_recording
+from levelset.runtime.recording.entries import (
+    Answer,
+    Batch,
+    BatchEvent,
+    Begin,
+    End,
+    Entry,
+    Request,
+    Start,
+    Stop,
+    entries_in,
+)
+from levelset.runtime.recording.recording_file import MAGIC, Block, RecordingWriter, read_blocks, read_recording
 
 START = Start(0, 1, "0.1", "3.11", "2026-01-01T00:00:00+00:00", "default", None)
 
 
 def write(path: Path, entries: int = 100, **options) -> RecordingWriter:
     writer = RecordingWriter(path, **options)
-    writer.add(START)
-    for number in range(entries):
-        writer.add(Stop(number, f"number {number} " * 100))
+    written = [START, *(Stop(number, f"number {number} " * 100) for number in range(entries))]
+    for first in range(0, len(written), 128):
+        block = Block()
+        for one in written[first : first + 128]:
+            block.add(one)
+        writer.put(block)
     writer.close()
     return writer
 
@@ -123,13 +138,57 @@ def test_quiet_files_are_compressed(tmp_path: Path) -> None:
     assert isinstance(read_recording(tmp_path / "run")[-1], Stop)
 
 
-def test_entries_that_wait_to_be_written_are_nothing_for_the_garbage_collector() -> None:
-    waiting = [
-        Batch(0, 0, "1", [event := BatchEvent(3, b"{}")]),
-        Begin(0, 1, "websites", "default/blog", [], 0, 0),
-        Request(0, 1, 1, "GET", "/api/v1/pods", "", "", b""),
-        Answer(0, 1, 200, {}, b"{}"),
-        End(0, 1, "done", None, None, 0.1, 0.0),
-        event,
+FLAT_ROWS: list[Any] = [
+    *(2, 7.5, 0, "1", [3, b"{}", 4, b"{1}"]),
+    *(5, 7.5, 1, "websites", "default/blog", [], 0, 0),
+    *(7, 7.5, 1, 1, "GET", "/api/v1/pods", "", "", b""),
+    *(8, 7.5, 1, 200, {}, b"{}"),
+    *(12, 8.0, 1, "done", None, None, 0.5, 0.0),
+]
+
+
+def flat_entries(at: Any, end: Any) -> list[Entry]:
+    return [
+        Batch(at, 0, "1", [BatchEvent(3, b"{}"), BatchEvent(4, b"{1}")]),
+        Begin(at, 1, "websites", "default/blog", [], 0, 0),
+        Request(at, 1, 1, "GET", "/api/v1/pods", "", "", b""),
+        Answer(at, 1, 200, {}, b"{}"),
+        End(end, 1, "done", None, None, 0.5, 0.0),
     ]
-    assert not any(map(gc.is_tracked, waiting))
+
+
+def written(path: Path, values: list[Any]) -> Path:
+    writer, block = RecordingWriter(path), Block()
+    block.values += values
+    writer.put(block)
+    writer.close()
+    return path
+
+
+def test_flat_rows_are_read_as_their_entries_with_the_time_since_the_start(tmp_path: Path) -> None:
+    start = msgspec.structs.replace(START, clock=7.25)
+    found = read_recording(written(tmp_path / "run", [start, Stop(3, "between"), *FLAT_ROWS, Stop(9, "end")]))
+    assert found == [start, Stop(3, "between"), *flat_entries(250_000, 750_000), Stop(9, "end")]
+
+
+def test_flat_rows_are_entries_before_they_are_written_too() -> None:
+    assert [*entries_in([START, *FLAT_ROWS])] == [START, *flat_entries(7.5, 8.0)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [*FLAT_ROWS[:-1]],
+        [99, 1.0],
+        [True],
+        [2, 7.5, 0, "1", 5],
+        [2, 7.5, 0, "1", [3]],
+        [12, float("nan"), 1, "done", None, None, 0.5, 0.0],
+        [12, float("inf"), 1, "done", None, None, 0.5, 0.0],
+        [12, 1e300, 1, "done", None, None, 0.5, 0.0],
+        [12, 1.0, "x", "done", None, None, 0.5, 0.0],
+    ],
+)
+def test_a_crafted_row_is_refused_as_no_recording(values: list[Any], tmp_path: Path) -> None:
+    with pytest.raises(BadObject, match="not a recording that this levelset can read"):
+        read_recording(written(tmp_path / "run", [START, *values]))

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from levelset.errors import BadObject, LevelsetError
+from levelset.runtime.recording.entries import rows_in
 from levelset.runtime.recording.recording_file import BlockWriter, read_blocks
 from levelset.testing.replay import replay
 from levelset.testing.replay.recorded_server import error_of
@@ -38,7 +39,7 @@ _SCOPE, _CONTROLLER = 1, 16
 def entries(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
     path = tmp_path_factory.mktemp("recording") / "run"
     operators.record(path, deployment(), use=create_and_update)
-    return [entry for payload in read_blocks(path) for entry in msgspec.msgpack.decode(payload)]
+    return [entry for payload in read_blocks(path) for entry in rows_in(msgspec.msgpack.decode(payload))]
 
 
 def craft(path: Path, entries: list[Any]) -> Path:

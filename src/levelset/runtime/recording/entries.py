@@ -3,15 +3,22 @@
 An entry is a msgpack array: a tag, the microseconds since the start, and its own fields in the order below. Readers
 ignore fields that they do not know at the end of an entry, so a minor version may add some.
 
+The frequent ones (`FLAT`) are written without that array, value after value, as they lie in the memory of the process:
+an object for each would cost more than all else that a recording does. Such a row has the tag, the time in seconds on
+the clock of the process (that of the start is in `Start`), and so many fields; a batch has only its first three, and
+code and object of its events by turns.
+
 *Inputs* made something happen in the process; *outputs* are what its reconciles did. Between two inputs there are only
 the outputs that the first of them caused. A `task` is a reconcile or a task that one has started.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 __all__ = [
+    "FLAT",
     "FORMAT",
     "Answer",
     "Batch",
@@ -33,11 +40,13 @@ __all__ = [
     "Stop",
     "Value",
     "WatchFailed",
+    "entries_in",
     "entry_text",
+    "rows_in",
 ]
 
-FORMAT: Final = 1
-"""The version of the format; a reader refuses a higher one."""
+FORMAT: Final = 2
+"""The version of the format; a reader refuses a higher one. In the first one no entry was flat."""
 
 
 class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -65,6 +74,8 @@ class Start(Entry, tag=0, array_like=True, frozen=True, gc=False):
     only_namespace: str | None
     is_partial: bool = False
     redacted: list[str] = []
+    clock: float = 0.0
+    """The time on the clock of the process, in seconds."""
 
 
 class ScopeEntry(Entry, tag=1, array_like=True, frozen=True, gc=False):
@@ -233,6 +244,47 @@ class ControllerEntry(Entry, tag=16, array_like=True, frozen=True, gc=False):
     kind: str
     namespaces: list[str | None]
     concurrency: int
+
+
+FLAT: Final[dict[int, tuple[type[Entry], int]]] = {
+    2: (Batch, 5),
+    5: (Begin, 8),
+    7: (Request, 9),
+    8: (Answer, 6),
+    12: (End, 8),
+}
+"""The entries that are written as rows, by their tag: their class, and how many values a row has with tag and time."""
+
+
+def rows_in(values: Sequence[Any]) -> Iterator[Any]:
+    """The entries in the values of a block, each as a list or as it is; LookupError if it is none."""
+    place = 0
+    while place < len(values):
+        first = values[place]
+        if type(first) is not int:
+            place += 1
+            yield first
+            continue
+        end = place + FLAT[first][1]
+        row = [*values[place:end]]
+        if len(row) < end - place:
+            raise IndexError("a row is cut off")
+        if first == 2:
+            row[4] = [*zip(row[4][::2], row[4][1::2], strict=True)]
+        place = end
+        yield row
+
+
+def entries_in(values: Sequence[Any]) -> Iterator[Entry]:
+    """The entries in values that are about to be written."""
+    for row in rows_in(values):
+        match row:
+            case [2, at, scope, version, events]:
+                yield Batch(at, scope, version, [BatchEvent(*one) for one in events])
+            case [int(tag), *fields]:
+                yield FLAT[tag][0](*fields)
+            case _:
+                yield row
 
 
 INPUTS: Final = (

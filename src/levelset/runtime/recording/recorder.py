@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from types import CoroutineType, TracebackType, coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -29,8 +29,8 @@ from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.request import Request
 from levelset.runtime.controller.traced_tasks import CURRENT, TracedTask
 from levelset.runtime.recording import entries
-from levelset.runtime.recording.entries import BatchEvent, Entry
-from levelset.runtime.recording.recording_file import RecordingWriter
+from levelset.runtime.recording.entries import FLAT, BatchEvent, Entry
+from levelset.runtime.recording.recording_file import BLOCK_VALUES, Block, RecordingWriter
 from levelset.runtime.recording.recording_options import Recording
 from levelset.runtime.recording.redaction import Redactor
 from levelset.runtime.watch.events import Apply, Delete, Event, Init, InitApply
@@ -41,12 +41,13 @@ T = TypeVar("T")
 
 _PERIOD: Final = 1.0
 """Seconds after which entries are written even if they are few."""
-_MANY: Final = 2000
-"""Entries that are written before that."""
+_MANY: Final = 16
+"""Blocks that are written before that."""
 _DISCOVERY: Final = re.compile(r"/api(/[^/]+)?|/apis(/[^/]+){0,2}")
 _HEADERS: Final = ("warning", "retry-after")
 """The headers that clients read; the second one only of errors."""
 _NO_HEADERS: Final[dict[str, str]] = {}
+_BATCH, _BEGIN, _REQUEST, _ANSWER, _END = FLAT
 _CODES: Final[dict[type[Any], int]] = {Init: 0, InitApply: 1, Apply: 3, Delete: 4}
 
 
@@ -68,7 +69,9 @@ class Recorder:
         self._scopes: dict[Informer, int] = {}
         self._previous_factory: Any = None
         self._writer: RecordingWriter | None = None
-        self._add: Callable[[Entry], object] = _ignore
+        self._block: Block = _NoBlock()
+        self._values, self._paths = self._block.values, self._block.paths
+        self._last: entries.Stop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._size = 0
         self._flush_timer: asyncio.TimerHandle | None = None
@@ -90,7 +93,7 @@ class Recorder:
             max_bytes=options.max_bytes,
             cleaner=cleaner,
         )
-        self._add = self._writer.add
+        self._turn()
         self._began = self._clock()
         client = self._cluster.client
         redacted = [*(("Secret",) if options.redact_secrets else ()), *options.redact]
@@ -105,6 +108,7 @@ class Recorder:
                 only_namespace=client.only_namespace,
                 is_partial=is_partial,
                 redacted=redacted,
+                clock=self._began,
             )
         )
         self._attach()
@@ -118,8 +122,10 @@ class Recorder:
             return
         self.end_reason = reason
         self._detach()
-        self._add(entries.Stop(self._now(), reason))
-        self._add = _ignore
+        self._turn()
+        self._last = entries.Stop(self._now(), reason)
+        self._block = _NoBlock()
+        self._values, self._paths = self._block.values, self._block.paths
         if self._on_end is not None:
             self._on_end(reason)
         self._closing = self._loop.create_task(self._close(), name="levelset: end of the recording")
@@ -135,7 +141,7 @@ class Recorder:
         if writer is not None:
             if self._writing is not None:
                 await asyncio.wait([self._writing])
-            await asyncio.to_thread(writer.close)
+            await asyncio.to_thread(writer.close, self._last)
             self._size = writer.written
 
     def controller(self, controller: Controller[Any]) -> None:
@@ -152,9 +158,15 @@ class Recorder:
 
     def batch(self, informer: Informer, events: Sequence[Event[Any]], version: str | None) -> None:
         """Records a batch that an informer is about to apply."""
-        found = [BatchEvent(3, one.item.cached.raw) if type(one) is Apply else _event(one) for one in events]
-        self._add(entries.Batch(self._now(), self._scope(informer), version, found))
-        self._wake()
+        scope, found = self._scope(informer), list[Any]()
+        for one in events:
+            found += (3, one.item.cached.raw) if type(one) is Apply else _event(one)
+        values = self._values
+        values += (_BATCH, self._clock(), scope, version, found)
+        if len(values) > BLOCK_VALUES:
+            self._turn()
+        if self._flush_timer is None:
+            self._wake()
 
     def more(self, informer: Informer) -> None:
         """Records that an informer goes on with its batch."""
@@ -190,16 +202,14 @@ class Recorder:
         task = CURRENT.get()
         if task is None:
             return None if call.method != "GET" or _DISCOVERY.fullmatch(call.path) is None else call
-        headers = call.headers
-        content_type = headers.get("content-type") or headers.get("Content-Type") or ""
-        # `_request` and `_now`, inlined: a call of a reconcile must cost little. A function that is an attribute of an
+        # `_request`, as a flat row: a call of a reconcile must cost little. A function that is an attribute of an
         # object is called by a name of its own: as a method it would be looked up in the class first.
-        clock, add = self._clock, self._add
+        clock, values, headers, path = self._clock, self._values, call.headers, call.path
         self._requests = number = self._requests + 1
         task.requests += 1
-        at = int((clock() - self._began) * 1e6)
-        made = entries.Request(at, task.number, number, call.method, call.path, call.query, content_type, call.body)
-        add(made)
+        self._paths.append(path)
+        content_type = headers.get("content-type") or headers.get("Content-Type") or ""
+        values += (_REQUEST, clock(), task.number, number, call.method, path, call.query, content_type, call.body)
         return number, task
 
     def end_call(
@@ -208,13 +218,12 @@ class Recorder:
         """Records the answer to a request."""
         if type(begun) is tuple:
             number, task = begun
-            clock, add = self._clock, self._add
+            clock, values = self._clock, self._values
             task.requests -= 1
-            at = int((clock() - self._began) * 1e6)
             if is_plain and type(outcome) is Response and outcome.stream is None:
-                add(entries.Answer(at, number, outcome.status, _NO_HEADERS, outcome.body))
+                values += (_ANSWER, clock(), number, outcome.status, _NO_HEADERS, outcome.body)
             else:
-                add(entries.Answer(at, number, *_answer(outcome)))
+                values += (_ANSWER, clock(), number, *_answer(outcome))
         elif isinstance(begun, Call) and isinstance(outcome, Response):
             accept = begun.headers.get("Accept", "") or begun.headers.get("accept", "")
             self._add(entries.Discovery(self._now(), begun.path, accept, outcome.status, outcome.body))
@@ -260,14 +269,14 @@ class Recorder:
         if not controller:
             task = CURRENT.get()
         elif self.end_reason is None:
-            clock, add = self._clock, self._add
+            values = self._values
             self._tasks = number = self._tasks + 1
             task = TracedTask(number, self)
             CURRENT.set(task)
             attempt = request.attempt if type(request) is Request else 0
-            at = int((clock() - self._began) * 1e6)
-            reasons: Any = request.reasons  # encoded as those of the entry
-            add(entries.Begin(at, number, controller, key, reasons, attempt, request.priority))
+            values += (_BEGIN, slot.began, number, controller, key, request.reasons, attempt, request.priority)
+            if self._flush_timer is None:
+                self._wake()
         awaited = start(key, request, slot)
         # Nearly always it is a coroutine, whose own steps save an object in between.
         given: Any = awaited
@@ -300,11 +309,12 @@ class Recorder:
         task = CURRENT.set(None).old_value
         if type(task) is not TracedTask:
             return
-        _, result, action, error, seconds, _, _, waited, _ = record
+        _, result, action, error, seconds, _, _, waited, now = record
         text = None if error is None else f"{type(error).__name__}: {error}"
-        clock, add = self._clock, self._add
-        at = int((clock() - self._began) * 1e6)
-        add(entries.End(at, task.number, result, action.after, text, seconds, waited))
+        values = self._values
+        values += (_END, now, task.number, result, action.after, text, seconds, waited)
+        if len(values) > BLOCK_VALUES:
+            self._turn()
         if self._flush_timer is None:
             self._wake()
 
@@ -332,6 +342,8 @@ class Recorder:
     def resumed(self, task: TracedTask, waited_for: Any, error: BaseException | None) -> None:
         """Records that a task goes on; not called if it only goes on inside of a request."""
         is_cancelled = isinstance(error, asyncio.CancelledError)
+        if self._flush_timer is None:
+            self._wake()
         self._add(entries.Resume(self._now(), task.number, waited_for is None, is_cancelled))
 
     # --- the event loop ---------------------------------------------------------------------------------------------
@@ -372,29 +384,43 @@ class Recorder:
     def _now(self) -> int:
         return int((self._clock() - self._began) * 1e6)
 
-    def _wake(self) -> None:
-        """Has the entries written soon: after a period, or at once if there are many."""
+    def _add(self, entry: Entry) -> None:
+        self._block.add(entry)
+
+    def _turn(self) -> None:
+        """Hands the block over to the writer and begins the next one; has them written at once if there are many."""
         writer = self._writer
-        if writer is None or self._writing is not None:
+        if writer is None:
             return
-        if len(writer.pending) > _MANY:
-            self._flush()
-        elif self._flush_timer is None:
+        if self._values:
+            writer.put(self._block)
+        self._block = block = Block()
+        self._values, self._paths = block.values, block.paths
+        if len(writer.pending) > _MANY and self._writing is None:
+            self._write(writer)
+
+    def _wake(self) -> None:
+        """Has the entries written after a period."""
+        if self._writer is not None:
             self._flush_timer = self._loop.call_later(_PERIOD, self._flush)
 
     def _flush(self) -> None:
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
         self._flush_timer = None
-        if self._writer is not None and self._writing is None:
-            self._writing = self._loop.run_in_executor(None, self._writer.write_pending)
-            self._writing.add_done_callback(self._note_written)
+        if self._values:
+            self._wake()  # a request that is under way may be answered before anything else happens
+        self._turn()
+        if self._writer is not None and self._writer.pending and self._writing is None:
+            self._write(self._writer)
+
+    def _write(self, writer: RecordingWriter) -> None:
+        self._writing = self._loop.run_in_executor(None, writer.write_pending)
+        self._writing.add_done_callback(self._note_written)
 
     def _note_written(self, _: "asyncio.Future[None]") -> None:
         self._writing = None
         if self._writer is not None and self._writer.end_reason is not None:
             self.end(self._writer.end_reason)
-        elif self._writer is not None and self._writer.pending:
+        elif self._writer is not None and self._writer.pending and self._flush_timer is None:
             self._wake()
 
 
@@ -444,15 +470,34 @@ def _installed_version() -> str:
     return found
 
 
-def _ignore(_: Any) -> None:
-    return None
+class _NoBlock(Block):
+    """The block of a recorder that does not record: what is added to it is dropped."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values, self.paths = _Nothing(), _Nothing()
+
+    def add(self, entry: Entry) -> None:
+        """Drops the entry."""
 
 
-def _event(event: Any) -> BatchEvent:
+class _Nothing(list[Any]):
+    """A list that stays empty."""
+
+    def append(self, _: Any, /) -> None:
+        """Drops what is given."""
+
+    def __iadd__(self, _: Any, /) -> Self:  # type: ignore[misc]  # values of any type
+        return self
+
+
+def _event(event: Any) -> tuple[int, bytes]:
     code = _CODES.get(event.__class__)
     if code is None:
-        return BatchEvent(2, event.resource_version.encode())
-    return BatchEvent(code, event.item.cached.raw if code else b"")
+        return 2, event.resource_version.encode()
+    return code, event.item.cached.raw if code else b""
 
 
 def _answer(outcome: Response | BaseException) -> tuple[int, dict[str, str], bytes]:

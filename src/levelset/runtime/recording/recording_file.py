@@ -3,7 +3,7 @@ r"""The file of a recording: written by a thread in blocks that are only appende
     magic   b"levelset-recording\n", then one byte with the version of the format
     block   the length of the payload (4 bytes, big endian), its CRC-32 (4 bytes), its encoding (1 byte), the payload
 
-The payload is a msgpack array of entries (`entries.py`), plain (encoding 0) or compressed by zlib (encoding 1). A
+The payload is a msgpack array of whole entries (`entries.py`), plain (encoding 0) or compressed by zlib (encoding 1). A
 block that is cut off or damaged ends the recording there. While a process produces entries faster than `_BUSY`, blocks
 are not compressed: compression would cost more than all the rest of the recording.
 """
@@ -15,17 +15,20 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
 from levelset.errors import BadObject, ConfigError
+from levelset.objects.json_tree import is_list
 from levelset.objects.ref import Ref
 from levelset.runtime.recording import entries
-from levelset.runtime.recording.entries import FORMAT, Entry
+from levelset.runtime.recording.entries import FORMAT, Entry, rows_in
 
 __all__ = [
+    "BLOCK_VALUES",
     "MAGIC",
+    "Block",
     "BlockWriter",
     "Cleaner",
     "RecordingWriter",
@@ -37,24 +40,48 @@ __all__ = [
 
 MAGIC: Final = b"levelset-recording\n"
 _HEADER: Final = struct.Struct(">IIB")
-_BLOCK: Final = 128
-"""Entries in a block: about 64 KiB."""
+BLOCK_VALUES: Final = 1000
+"""Values of entries after which a block is full: about 64 KiB."""
 _MAX_PAYLOAD: Final = 256 << 20
 """Bytes of a block, also after it was decompressed: a small file must not fill the memory."""
+_MAX_VALUES: Final = 10_000_000
+"""Values of a block: each takes memory when it is decoded."""
 _UNREADABLE: Final = "not a recording that this levelset can read"
 _BUSY: Final = 512 * 1024
 """Bytes per second above which blocks are not compressed."""
-_TOGETHER: Final = 4096
-"""Entries that are looked through for secrets before the first of them is written."""
-_MAX_PENDING: Final = 200_000
-"""Entries that wait for the thread; if there are more, the disk is too slow and the recording ends."""
+_TOGETHER: Final = 32
+"""Blocks that are looked through for secrets before the first of them is written."""
+_MAX_PENDING: Final = 1_500_000
+"""Values that wait for the thread; if there are more, the disk is too slow and the recording ends."""
+
+
+class Block:
+    """The entries of a block before it is encoded: objects and flat rows in `values`, in order.
+
+    `paths` are those of all requests, and one for each informer's kind: whether any of them may be about a secret kind
+    is seen without looking through the values. Who appends a row appends its path.
+    """
+
+    __slots__ = ("paths", "values")
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.paths: list[str] = []
+
+    def add(self, entry: Entry) -> None:
+        """Appends an entry."""
+        self.values.append(entry)
+        if isinstance(entry, entries.Request):
+            self.paths.append(entry.path)
+        elif isinstance(entry, entries.ScopeEntry):
+            self.paths.append(f"/{entry.kind.lower()}")
 
 
 class Cleaner(Protocol):
     """Replaces what must not be in the file; called in the thread of the file."""
 
-    def learn(self, entries: Sequence[Entry], /) -> None:
-        """Sees the entries of the next block, before they are encoded."""
+    def learn(self, blocks: Sequence[Block], /) -> None:
+        """Sees the next blocks, before they are encoded."""
         ...
 
     def clean(self, payload: bytes | bytearray, /) -> bytes | bytearray:
@@ -102,15 +129,15 @@ class BlockWriter:
 
 
 class RecordingWriter:
-    """Takes entries from the event loop by `add`, which never waits; `write_pending` writes them, in a thread.
+    """Takes blocks from the event loop by `put`, which never waits; `write_pending` writes them, in a thread.
 
     `end_reason` is set once it has ended by itself: the file is full, or cannot be written.
     """
 
     def __init__(self, path: Path, *, max_bytes: int | None = None, cleaner: Cleaner | None = None) -> None:
-        self.pending: list[Entry] = []
-        """Entries that are not written yet; the event loop appends to it, a thread takes from it."""
-        self.add: Final = self.pending.append
+        self.pending: list[Block] = []
+        """Blocks that are not written yet; the event loop appends to it, a thread takes from it."""
+        self.put: Final = self.pending.append
         self.end_reason: str | None = None
         self._blocks = BlockWriter(path)
         self._max_bytes = max_bytes
@@ -136,9 +163,8 @@ class RecordingWriter:
         except Exception as error:  # noqa: BLE001 -- the program goes on without its recording
             self.end_reason = f"it could not be written: {error}"
 
-    def close(self) -> None:
+    def close(self, last: entries.Stop | None = None) -> None:
         """Writes the rest and closes the file. The last entry says why it ended, and is written in a full file, too."""
-        last = self.pending.pop() if self.pending and isinstance(self.pending[-1], entries.Stop) else None
         self.write_pending()
         if last is not None:
             with suppress(OSError):
@@ -148,7 +174,7 @@ class RecordingWriter:
             self._cleaner.finish(self._blocks.path)
 
     def _write_pending(self) -> None:
-        if len(self.pending) > _MAX_PENDING:
+        if sum(len(one.values) for one in self.pending) > _MAX_PENDING:
             self.end_reason = "the disk was too slow"
             return
         now = time.monotonic()
@@ -161,7 +187,7 @@ class RecordingWriter:
                 return
 
     def _payloads(self) -> Iterator[bytes | bytearray]:
-        """The pending entries, encoded, in blocks; each is valid until the next."""
+        """The pending blocks, encoded; each is valid until the next."""
         pending, cleaner = self.pending, self._cleaner
         while pending:
             # Two steps that the event loop cannot interrupt; in between it may append.
@@ -169,8 +195,8 @@ class RecordingWriter:
             del pending[: len(taken)]
             if cleaner is not None:
                 cleaner.learn(taken)
-            for start in range(0, len(taken), _BLOCK):
-                self._encode_into(taken[start : start + _BLOCK], self._buffer)
+            for block in taken:
+                self._encode_into(block.values, self._buffer)
                 yield self._buffer if cleaner is None else cleaner.clean(self._buffer)
 
 
@@ -181,27 +207,26 @@ def _encode_ref(value: Any) -> Any:
     raise NotImplementedError(f"an entry of a recording cannot hold {value!r:.80}")
 
 
-_decode: Final = msgspec.msgpack.Decoder(
-    list[
-        entries.Start
-        | entries.ScopeEntry
-        | entries.Batch
-        | entries.More
-        | entries.WatchFailed
-        | entries.Begin
-        | entries.Resume
-        | entries.Request
-        | entries.Answer
-        | entries.Spawn
-        | entries.Value
-        | entries.Event
-        | entries.End
-        | entries.Discovery
-        | entries.Leader
-        | entries.Stop
-        | entries.ControllerEntry
-    ]
-).decode
+_decode: Final = msgspec.msgpack.Decoder(Annotated[list[Any], msgspec.Meta(max_length=_MAX_VALUES)]).decode
+_Entries: Final = list[
+    entries.Start
+    | entries.ScopeEntry
+    | entries.Batch
+    | entries.More
+    | entries.WatchFailed
+    | entries.Begin
+    | entries.Resume
+    | entries.Request
+    | entries.Answer
+    | entries.Spawn
+    | entries.Value
+    | entries.Event
+    | entries.End
+    | entries.Discovery
+    | entries.Leader
+    | entries.Stop
+    | entries.ControllerEntry
+]
 
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:
@@ -256,18 +281,31 @@ def read_recording(path: str | Path) -> list[Entry]:
 def read_beginning(path: str | Path, *, most_bytes: int | None = None) -> tuple[list[Entry], bool]:
     """The entries of the first blocks of a recording, of so many bytes when unpacked, and whether that is all."""
     found: list[Entry] = []
-    read = 0
+    read, clock = 0, 0.0
     try:
         for payload in read_blocks(path):
             read += len(payload)
             if most_bytes is not None and read > most_bytes:
                 break
-            found += _decode(payload)
-    except (msgspec.MsgspecError, RecursionError) as error:
+            rows = [*rows_in(_decode(payload))]
+            if rows and not found:
+                clock = msgspec.convert(rows[0], entries.Start).clock
+            found += msgspec.convert([_timed(row, clock) for row in rows], _Entries)
+    except (msgspec.MsgspecError, LookupError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise BadObject(f"{path}: {_UNREADABLE}: {error}") from error
     if not found or not isinstance(found[0], entries.Start):
         raise BadObject(f"{path}: the recording is empty; the process ended before it wrote anything")
     return found, most_bytes is None or read <= most_bytes
+
+
+def _timed(row: Any, clock: float) -> Any:
+    """A row with its time in microseconds since the start, as objects have it."""
+    if is_list(row) and len(row) > 1 and isinstance(row[1], float):
+        at = max(0, int((row[1] - clock) * 1e6))
+        if at >= 1 << 63:
+            raise ValueError("a time that no clock has")
+        return [row[0], at, *row[2:]]
+    return row
 
 
 def rewrite(path: Path, change: Callable[[bytes], bytes | bytearray]) -> None:

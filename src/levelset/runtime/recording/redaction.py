@@ -16,6 +16,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -24,8 +25,8 @@ import msgspec
 
 from levelset.errors import ConfigError
 from levelset.objects.json_tree import is_list, is_map
-from levelset.runtime.recording.entries import Answer, Batch, Entry, Request, ScopeEntry
-from levelset.runtime.recording.recording_file import read_blocks, rewrite
+from levelset.runtime.recording.entries import Answer, Batch, Request, ScopeEntry, entries_in
+from levelset.runtime.recording.recording_file import Block, read_blocks, rewrite
 
 __all__ = ["MIN_LENGTH", "Redactor", "stand_in"]
 
@@ -68,12 +69,12 @@ class Redactor:
         self._values: dict[bytes, bytes] = {}
         self._has_written = self._has_learned_late = False
 
-    def learn(self, entries: Sequence[Entry]) -> None:
-        """Finds secret values in entries."""
-        if not self._may_have_any(entries):
+    def learn(self, blocks: Sequence[Block]) -> None:
+        """Finds secret values in the entries of blocks."""
+        if not self._may_have_any(blocks):
             return
         scopes, requests, may_be_secret = self._scopes, self._requests, self._may_be_secret
-        for entry in entries:
+        for entry in chain.from_iterable(entries_in(one.values) for one in blocks):
             if isinstance(entry, Request):
                 if may_be_secret(entry.path) is not None and (kinds := self._kinds_of_path(entry.path)):
                     requests[entry.number] = kinds
@@ -88,16 +89,12 @@ class Redactor:
             elif isinstance(entry, ScopeEntry) and entry.kind in self._paths:
                 scopes[entry.number] = [entry.kind]
 
-    def _may_have_any(self, entries: Sequence[Entry]) -> bool:
-        """Whether any of the entries may be about a secret kind; most often none is, so they are searched together."""
+    def _may_have_any(self, blocks: Sequence[Block]) -> bool:
+        """Whether any of the entries may be about a secret kind; most often none is, so paths are searched together."""
         if self._scopes or self._requests:
             return True
-        paths = "\n".join([one.path for one in entries if type(one) is Request])
-        if any(word in paths for word in self._words):
-            return True
-        if ScopeEntry not in set(map(type, entries)):
-            return False
-        return any(isinstance(one, ScopeEntry) and one.kind in self._paths for one in entries)
+        paths = "\n".join(chain.from_iterable([one.paths for one in blocks]))
+        return any(word in paths for word in self._words)
 
     def clean(self, payload: bytes | bytearray) -> bytes | bytearray:
         """The payload with all known values replaced, in the same length."""
