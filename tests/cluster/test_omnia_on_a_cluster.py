@@ -10,12 +10,14 @@ from levelset.kinds.core_v1 import Service
 from levelset.objects import GroupVersionKind, Ref, find_condition
 from levelset.runtime.manager import Manager
 from levelset_omnia import omnia_system
-from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
+from levelset_omnia.kinds import AgentRuntime, PromptPack, Provider, ToolRegistry
 from tests.cluster.kinds import is_established
 
 API = "omnia.altairalabs.ai/v1alpha1"
 DEFINITION = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-DEFINITIONS = [crd_of(kind) for kind in (AgentRuntime, PromptPack, ToolRegistry)]  # reads files, so not on the loop
+DEFINITIONS = [
+    crd_of(kind) for kind in (AgentRuntime, PromptPack, Provider, ToolRegistry)
+]  # reads files, so not on the loop
 REASONS = {
     "PromptPackReady": "PromptPackFound",
     "ToolRegistryReady": "ToolRegistryFound",
@@ -31,11 +33,11 @@ def manifests(namespace: str) -> list[dict[str, Any]]:
     agent = {
         "promptPackRef": {"name": "pack"},
         "toolRegistryRef": {"name": "tools"},
-        "providerSecretRef": {"name": "key"},
+        "provider": {"secretRef": {"name": "key"}},
         "runtime": {"replicas": 0},
     }
     found: list[tuple[str, str, str, dict[str, Any]]] = [
-        (API, "AgentRuntime", "helper", {"spec": agent}),
+        ("omnia.altairalabs.ai/v1alpha2", "AgentRuntime", "helper", {"spec": agent}),
         (API, "PromptPack", "pack", {"spec": {"version": "1.0.0", "source": source}}),
         (API, "ToolRegistry", "tools", {"spec": {"tools": tools}}),
         ("v1", "Secret", "key", {"stringData": {"api-key": "x"}}),

@@ -13,6 +13,8 @@ from levelset_omnia import (
     Options,
     PromptPack,
     PromptPackSpec,
+    Provider,
+    ProviderSpec,
     ToolRegistry,
     ToolRegistrySpec,
     omnia_system,
@@ -21,9 +23,11 @@ from levelset_omnia.kinds import (
     Canary,
     ConfigMapRef,
     PromptPackRef,
+    ProviderConfig,
     Rollback,
     Rollout,
     Runtime,
+    SecretKeyRef,
     SecretRef,
     Source,
     Tool,
@@ -42,6 +46,7 @@ __all__ = [
     "endpoints",
     "pack",
     "prompts",
+    "provider",
     "registry",
     "secret",
     "service",
@@ -85,7 +90,7 @@ def agent(name: str = "helper", *, replicas: int = 1, pack: str = "support", **s
     """An agent that uses the pack `support`."""
     given: dict[str, Any] = {
         "prompt_pack_ref": PromptPackRef(name=pack),
-        "provider_secret_ref": SecretRef(name="provider"),
+        "provider": ProviderConfig(secret_ref=SecretRef(name="provider")),
         "runtime": Runtime(replicas=replicas),
         **spec,
     }
@@ -117,6 +122,12 @@ def pack(
 def prompts(name: str = "prompts", **data: str) -> ConfigMap:
     """A ConfigMap with prompts."""
     return ConfigMap.new(name, namespace=NS, data=data or {"system": "You help."})
+
+
+def provider(**spec: Any) -> Provider:
+    """A Provider with its key in the Secret `key`."""
+    given: dict[str, Any] = {"type": "openai", "secret_ref": SecretKeyRef(name="key"), **spec}
+    return Provider.new("models", ProviderSpec(**given), namespace=NS)
 
 
 def secret(name: str = "provider", *, key: bytes = b"k", **data: bytes) -> Secret:

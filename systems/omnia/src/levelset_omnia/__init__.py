@@ -8,12 +8,16 @@ from levelset_omnia.kinds import (
     PromptPack,
     PromptPackSpec,
     PromptPackStatus,
+    Provider,
+    ProviderSpec,
+    ProviderStatus,
     ToolRegistry,
     ToolRegistrySpec,
     ToolRegistryStatus,
 )
 from levelset_omnia.options import Options
 from levelset_omnia.promptpack import prompt_packs_controller
+from levelset_omnia.provider import providers_controller
 from levelset_omnia.system import omnia_system
 from levelset_omnia.toolregistry import tool_registries_controller
 
@@ -25,11 +29,15 @@ __all__ = [
     "PromptPack",
     "PromptPackSpec",
     "PromptPackStatus",
+    "Provider",
+    "ProviderSpec",
+    "ProviderStatus",
     "ToolRegistry",
     "ToolRegistrySpec",
     "ToolRegistryStatus",
     "agent_runtimes_controller",
     "omnia_system",
     "prompt_packs_controller",
+    "providers_controller",
     "tool_registries_controller",
 ]

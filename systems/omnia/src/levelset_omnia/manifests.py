@@ -7,7 +7,7 @@ from levelset.errors import ConfigError
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import ConfigMap, Pod, Service
 from levelset.objects import replace
-from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
+from levelset_omnia.kinds import AgentRuntime, PromptPack, Provider, ToolRegistry
 from levelset_omnia.options import Options
 from levelset_omnia.system import omnia_system
 from levelset_omnia.well_known import LEASE
@@ -32,12 +32,14 @@ def installation(
     if replicas < 1:
         raise ConfigError(f"replicas={replicas}: must be at least one")
     chosen = options or Options()
+    system = omnia_system(chosen)
     made = installation_of(
-        omnia_system(chosen).controllers,
+        system.controllers,
         name=_NAME,
         image=image,
         namespace=namespace,
-        kinds=[AgentRuntime, PromptPack, ToolRegistry],
+        kinds=[AgentRuntime, PromptPack, Provider, ToolRegistry],
+        webhooks=system.webhooks,
         extras=permissions(namespace),
         command=("levelset-omnia", "run"),
         arguments=_arguments(chosen, elects=replicas > 1),
@@ -52,6 +54,7 @@ def permissions(namespace: str) -> list[Permission]:
         permit(AgentRuntime, "patch", part="status"),
         permit(PromptPack, "patch", part="status"),
         permit(ToolRegistry, "patch", part="status"),
+        permit(Provider, "patch", part="status"),
         permit(AgentRuntime, "patch", why="sets a finalizer"),
         permit(Deployment, "create", "patch", "delete"),
         permit(ConfigMap, "create", "patch", "delete", why="holds the tools file of agents"),

@@ -1,9 +1,11 @@
-"""The Omnia system: its three controllers."""
+"""The Omnia system: its four controllers, and the conversion between the versions of AgentRuntimes."""
 
 from levelset import System
 from levelset_omnia.agentruntime import ReadReport, agent_runtimes_controller, read_report
+from levelset_omnia.kinds import agent_runtime_conversion
 from levelset_omnia.options import Options
 from levelset_omnia.promptpack import prompt_packs_controller
+from levelset_omnia.provider import providers_controller
 from levelset_omnia.toolregistry import tool_registries_controller
 
 __all__ = ["omnia_system"]
@@ -20,6 +22,8 @@ def omnia_system(options: Options | None = None, *, read: ReadReport = read_repo
             agent_runtimes_controller(options, read=read),
             prompt_packs_controller(options),
             tool_registries_controller(options),
+            providers_controller(options),
         ],
+        webhooks=[agent_runtime_conversion()],
         hints=["kubectl apply -f examples/omnia/", "kubectl get agentruntimes,promptpacks,toolregistries"],
     )

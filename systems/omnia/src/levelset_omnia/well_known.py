@@ -4,6 +4,7 @@ from typing import Final
 
 __all__ = [
     "AGENT",
+    "AGENT_API",
     "AGENT_FINALIZER",
     "API",
     "CANARY",
@@ -30,6 +31,8 @@ __all__ = [
 
 GROUP: Final = "omnia.altairalabs.ai"
 API: Final = f"{GROUP}/v1alpha1"
+AGENT_API: Final = f"{GROUP}/v1alpha2"
+"""The version of AgentRuntimes in which they are stored; upstream changed v1alpha1 in place five days later."""
 
 AGENT_FINALIZER: Final = f"agentruntime.{GROUP}/finalizer"
 LEASE: Final = "4416a20d.altairalabs.ai"

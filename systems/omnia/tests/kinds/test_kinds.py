@@ -9,6 +9,7 @@ from levelset.codegen import crd_of
 from levelset.errors import Invalid
 from levelset.testing import Cluster
 from levelset_omnia import AgentRuntime, PromptPack, ToolRegistry
+from levelset_omnia.kinds import AgentRuntimeV1Alpha1
 
 __all__: list[str] = []
 
@@ -37,7 +38,7 @@ def manifest(kind: str, spec: dict[str, Any], name: str = "one") -> dict[str, An
 
 
 async def test_an_agent_has_defaults(cluster: Cluster) -> None:
-    await cluster.define(AgentRuntime)
+    await cluster.define(AgentRuntimeV1Alpha1)
     made = await cluster.create(agent(session={}))
     spec = made.tree["spec"]
     assert spec["facade"] == {"type": "websocket", "port": 8080}
@@ -94,7 +95,7 @@ async def test_a_pack_and_a_tool_have_defaults(cluster: Cluster) -> None:
 async def test_an_invalid_object_is_rejected_with_its_field(
     cluster: Cluster, wrong: dict[str, Any], field: str
 ) -> None:
-    await cluster.define(AgentRuntime, PromptPack, ToolRegistry)
+    await cluster.define(AgentRuntimeV1Alpha1, PromptPack, ToolRegistry)
     with pytest.raises(Invalid) as caught:
         await cluster.create(wrong)
     assert field in str(caught.value)
@@ -107,10 +108,10 @@ async def test_versions_are_semantic_with_or_without_a_v(cluster: Cluster, versi
 
 
 async def test_status_and_scale_are_subresources(cluster: Cluster) -> None:
-    await cluster.define(AgentRuntime)
+    await cluster.define(AgentRuntimeV1Alpha1)
     await cluster.create(agent())
-    ref = Ref(AgentRuntime, "one")
-    resource = await cluster.resource(AgentRuntime)
+    ref = Ref(AgentRuntimeV1Alpha1, "one")
+    resource = await cluster.resource(AgentRuntimeV1Alpha1)
     assert {"status", "scale"} <= set(resource.subresources)
     scale = GroupVersionKind("omnia.altairalabs.ai", "v1alpha1", "AgentRuntime")
     await cluster.patch(Ref(scale, "one"), MergePatch({"spec": {"replicas": 5}}), subresource="scale")

@@ -23,7 +23,7 @@ from levelset.kinds.core_v1 import (
 )
 from levelset.kinds.meta_v1 import LabelSelector
 from levelset.objects import ObjectMeta
-from levelset_omnia.agentruntime.environment import environment, tools_file
+from levelset_omnia.agentruntime.environment import EffectiveProvider, environment, tools_file
 from levelset_omnia.kinds import AgentRuntime, ToolRegistry
 from levelset_omnia.options import Options
 from levelset_omnia.promptpack import PackVersion
@@ -111,9 +111,17 @@ def is_rolled_out(deployment: Deployment, replicas: int) -> bool:
 class ChildBuilder:
     """Builds the children of one agent."""
 
-    def __init__(self, agent: AgentRuntime, registry: ToolRegistry | None, options: Options) -> None:
+    def __init__(
+        self,
+        agent: AgentRuntime,
+        registry: ToolRegistry | None,
+        options: Options,
+        *,
+        provider: EffectiveProvider | None = None,
+    ) -> None:
         self._agent = agent
         self._registry = registry
+        self._provider = provider
         self._options = options
         self._labels = selector_of(agent.name)
 
@@ -183,7 +191,7 @@ class ChildBuilder:
             image=options.agent_image,
             image_pull_policy="IfNotPresent",
             ports=(ContainerPort(name=FACADE, container_port=self._agent.spec.facade.port, protocol="TCP"),),
-            env=environment(self._agent, version, self._registry, is_candidate=is_candidate),
+            env=environment(self._agent, version, self._registry, provider=self._provider, is_candidate=is_candidate),
             resources=self._agent.spec.runtime.resources,
             volume_mounts=tuple(VolumeMount(name=one, mount_path=at, read_only=True) for one, at in mounts.items()),
             readiness_probe=_probe("/readyz", delay=options.readiness_delay, period=options.readiness_period),

@@ -10,10 +10,10 @@ from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import ConfigMap, Secret
 from levelset.objects import find_condition
 from levelset_omnia.agentruntime.children import candidate_name, tools_name
-from levelset_omnia.agentruntime.environment import secret_sources
+from levelset_omnia.agentruntime.environment import EffectiveProvider, effective_provider, secret_sources
 from levelset_omnia.agentruntime.pod_reports import PodProblem
 from levelset_omnia.agentruntime.status import Problem
-from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
+from levelset_omnia.kinds import AgentRuntime, PromptPack, Provider, ToolRegistry
 from levelset_omnia.promptpack import Choice, PackVersion, agent_pack_keys, config_hash, content_hash, select
 from levelset_omnia.promptpack.selection import PACKS
 
@@ -21,6 +21,7 @@ __all__ = [
     "ConfigHashes",
     "Dependencies",
     "missing_secrets",
+    "provider_of",
     "read_dependencies",
     "registry_of",
     "secret_hash",
@@ -37,6 +38,7 @@ class Dependencies(Struct, frozen=True, kw_only=True):
     problem: Problem | None
     registry: ToolRegistry | None
     has_registry: bool | None
+    provider: EffectiveProvider | None
     stable: Deployment | None
     candidate: Deployment | None
     tools: ConfigMap | None
@@ -49,15 +51,24 @@ def registry_of(agent: AgentRuntime) -> Iterator[Ref[ToolRegistry]]:
         yield Ref(ToolRegistry, ref.name, ref.namespace or agent.namespace)
 
 
+def provider_of(agent: AgentRuntime) -> Iterator[Ref[Provider]]:
+    """The Provider that an agent references."""
+    ref = agent.spec.provider_ref
+    if ref is not None:
+        yield Ref(Provider, ref.name, ref.namespace or agent.namespace)
+
+
 def secret_refs(agent: AgentRuntime) -> Iterator[Ref[Secret]]:
-    """The Secrets that an agent references."""
-    for source in secret_sources(agent):
+    """The Secrets that an agent references itself; that of its Provider is watched by the Provider."""
+    for source in secret_sources(agent, effective_provider(agent, None)):
         yield Ref(Secret, source.secret, agent.namespace)
 
 
-async def missing_secrets(agent: AgentRuntime, ctx: Context) -> AsyncIterator[PodProblem]:
+async def missing_secrets(
+    agent: AgentRuntime, provider: EffectiveProvider | None, ctx: Context
+) -> AsyncIterator[PodProblem]:
     """The Secrets that an agent references and that do not exist: its Pods wait for them."""
-    for source in secret_sources(agent):
+    for source in secret_sources(agent, provider):
         if await ctx.find(OnlyMetadata(Secret), source.secret, namespace=agent.namespace) is None:
             message = f"Secret {source.secret} does not exist; create it with the key {source.key}"
             yield PodProblem(source.part, message)
@@ -68,6 +79,9 @@ async def read_dependencies(agent: AgentRuntime, ctx: Context) -> Dependencies:
     packs = list(await ctx.list(PromptPack, index=(PACKS, agent_pack_keys(agent)[0])))
     choice = select(packs, agent.spec.prompt_pack_ref)
     problem = _pack_problem(agent, packs) if choice is None else await _source_problem(choice, ctx)
+    provider = next(provider_of(agent), None)
+    referenced = None if provider is None else await ctx.find(provider)
+    problem = problem or (None if provider is None else _provider_problem(provider, referenced))
     named = next(registry_of(agent), None)
     registry = None if named is None else await ctx.find(named)
     namespace = agent.namespace
@@ -76,6 +90,7 @@ async def read_dependencies(agent: AgentRuntime, ctx: Context) -> Dependencies:
         problem=problem,
         registry=registry,
         has_registry=None if named is None else registry is not None,
+        provider=effective_provider(agent, referenced),
         stable=_own(agent, await ctx.find(Ref(Deployment, agent.name, namespace))),
         candidate=_own(agent, await ctx.find(Ref(Deployment, candidate_name(agent), namespace))),
         tools=_own(agent, await ctx.find(Ref(ConfigMap, tools_name(agent), namespace))),
@@ -91,11 +106,14 @@ class ConfigHashes:
     def __init__(self) -> None:
         self._secrets: dict[Ref[Secret], tuple[str, str]] = {}
 
-    async def of(self, agent: AgentRuntime, version: PackVersion, ctx: Context) -> str:
+    async def of(
+        self, agent: AgentRuntime, version: PackVersion, provider: EffectiveProvider | None, ctx: Context
+    ) -> str:
         """The hash for the Pods of one version."""
         prompts = version.revision.hash or await _prompts_hash(version, ctx)
         parts = {"prompts": prompts, "version": version.revision.version}
-        for ref in secret_refs(agent):
+        for source in secret_sources(agent, provider):
+            ref = Ref(Secret, source.secret, agent.namespace)
             parts[f"secret/{ref.name}"] = await self._secret(ref, ctx)
         return config_hash(parts)
 
@@ -135,6 +153,17 @@ async def _source_problem(choice: Choice, ctx: Context) -> Problem | None:
         return None
     message = f"PromptPack {version.pack.name}: ConfigMap {version.revision.config_map} does not exist"
     return Problem("PromptPack", "PromptPackInvalid", message)
+
+
+def _provider_problem(ref: Ref[Provider], found: Provider | None) -> Problem | None:
+    """The problem of a Provider; one that was not reconciled yet has none."""
+    if found is None:
+        return Problem("Provider", "ProviderNotFound", f"Provider {ref.name} does not exist in {ref.namespace}")
+    if found.status is None or found.status.phase != "Error":
+        return None
+    failed = find_condition(found.status.conditions, "SecretFound")
+    message = failed.message if failed is not None else "its status has the reason"
+    return Problem("Provider", "ProviderNotReady", f"Provider {ref.name} is not ready: {message}")
 
 
 def _pack_problem(agent: AgentRuntime, packs: Sequence[PromptPack]) -> Problem:

@@ -25,13 +25,15 @@ from levelset_omnia.agentruntime.dependencies import (
     ConfigHashes,
     Dependencies,
     missing_secrets,
+    provider_of,
     read_dependencies,
     registry_of,
     secret_refs,
 )
+from levelset_omnia.agentruntime.environment import EffectiveProvider
 from levelset_omnia.agentruntime.pod_reports import ReadReport, read_report, read_reports
 from levelset_omnia.agentruntime.status import Facts, Problem, agent_status, status_events
-from levelset_omnia.kinds import AgentRuntime, PromptPack, ToolRegistry
+from levelset_omnia.kinds import AgentRuntime, PromptPack, Provider, ToolRegistry
 from levelset_omnia.options import Options
 from levelset_omnia.promptpack import Choice, agent_pack_keys, pack_keys
 from levelset_omnia.promptpack.selection import PACKS
@@ -53,6 +55,7 @@ def agent_runtimes_controller(
         owns(ConfigMap, metadata_only=False),
         matches(PromptPack, ours=agent_pack_keys, theirs=pack_keys, when=by.value(_pack_changes), indexes=[PACKS]),
         references(ToolRegistry, registry_of, when=by.value(_tool_changes)),
+        references(Provider, provider_of, when=by.value(_provider_changes)),
         references(Secret, secret_refs, metadata_only=True),
         cleanup=_clean_up,
         finalizer=AGENT_FINALIZER,
@@ -85,7 +88,7 @@ class _Reconciler:
         applied = await self._apply(agent, found, found.choice, facts, ctx)
         is_reported = needs_reports(agent, applied)
         if is_reported:
-            applied = await self._read_pods(agent, applied, ctx)
+            applied = await self._read_pods(agent, found.provider, applied, ctx)
         await _write_status(agent, applied, ctx)
         waits = [
             *([wait] if found.has_registry is False else []),
@@ -97,7 +100,7 @@ class _Reconciler:
         self, agent: AgentRuntime, found: Dependencies, choice: Choice, facts: Facts, ctx: Context
     ) -> Facts:
         """Applies the children; returns the facts with the applied ones."""
-        children = ChildBuilder(agent, found.registry, self._options)
+        children = ChildBuilder(agent, found.registry, self._options, provider=found.provider)
         part: Literal["Deployment", "Service"] = "Deployment"
         try:
             stable, candidate = await self._deploy(agent, children, found, choice, ctx)
@@ -113,12 +116,15 @@ class _Reconciler:
             raise
         return facts
 
-    async def _read_pods(self, agent: AgentRuntime, facts: Facts, ctx: Context) -> Facts:
+    async def _read_pods(
+        self, agent: AgentRuntime, provider: EffectiveProvider | None, facts: Facts, ctx: Context
+    ) -> Facts:
         """Adds what the Pods report, and the Secrets that they wait for."""
         # Live: Pods are not watched, since only the few agents that do not run yet, or run a canary, need them.
         pods = await ctx.client.list(Pod, namespace=agent.namespace, labels=selector_of(agent.name))
         reports = await read_reports(pods, agent.spec.facade.port, self._read)
-        return replace(facts, reports=tuple(reports), missing=tuple([one async for one in missing_secrets(agent, ctx)]))
+        missing = [one async for one in missing_secrets(agent, provider, ctx)]
+        return replace(facts, reports=tuple(reports), missing=tuple(missing))
 
     async def _deploy(
         self, agent: AgentRuntime, children: ChildBuilder, found: Dependencies, choice: Choice, ctx: Context
@@ -130,10 +136,10 @@ class _Reconciler:
         total, canary, candidate = agent.spec.runtime.replicas, choice.candidate, found.candidate
         planned = plan_replicas(total, weight=None if canary is None else choice.weight, candidate=candidate)
         if canary is not None and planned.candidate:
-            digest = await self._hashes.of(agent, canary, ctx)
+            digest = await self._hashes.of(agent, canary, found.provider, ctx)
             built = children.candidate(canary, replicas=planned.candidate, digest=digest)
             candidate = await ctx.apply(built, owner=agent)
-        digest = await self._hashes.of(agent, choice.stable, ctx)
+        digest = await self._hashes.of(agent, choice.stable, found.provider, ctx)
         built = children.stable(choice.stable, replicas=planned.stable, digest=digest)
         stable = await ctx.apply(built, owner=agent)
         if candidate is not None and not planned.candidate and is_rolled_out(stable, total):
@@ -180,6 +186,12 @@ def _pack_changes(pack: PromptPack) -> object:
     rollout = None if status is None else (status.phase, status.active, status.canary, status.canary_weight)
     failed = None if status is None else next((one for one in status.conditions if one.type == "SourceValid"), None)
     return pack.metadata.labels, pack.spec, pack.metadata.deletion_timestamp is None, rollout, failed
+
+
+def _provider_changes(provider: Provider) -> object:
+    """The parts of a Provider whose change requeues its agents."""
+    status = provider.status
+    return provider.spec, None if status is None else (status.phase, status.secret_version)
 
 
 def _tool_changes(registry: ToolRegistry) -> object:

@@ -16,7 +16,7 @@ from levelset_omnia.promptpack import Choice
 
 __all__ = ["Facts", "Problem", "agent_status", "status_events"]
 
-Part = Literal["PromptPack", "Deployment", "Service"]
+Part = Literal["PromptPack", "Provider", "Deployment", "Service"]
 Phase = Literal["Pending", "Running", "Failed"]
 
 
@@ -118,6 +118,8 @@ def _conditions(agent: AgentRuntime, facts: Facts, conditions: Conditions) -> Co
     elif facts.has_registry is False:
         message = f"ToolRegistry {ref.name} does not exist; the agent runs without tools"
         conditions = conditions.set("ToolRegistryReady", False, "ToolRegistryNotFound", message)
+    if agent.spec.provider_ref is None:
+        conditions = conditions.remove("ProviderReady")
     conditions = _session_store(agent, facts, conditions)
     return (
         conditions
@@ -143,7 +145,9 @@ def _parts(facts: Facts) -> Iterator[tuple[Part, str, str]]:
     failed = None if facts.problem is None else facts.problem.part
     if failed != "PromptPack" and facts.choice is not None:
         yield "PromptPack", "PromptPackFound", f"PromptPack {facts.choice.stable.pack.name} exists"
-    if failed not in ("PromptPack", "Deployment"):
+    if failed not in ("PromptPack", "Provider") and facts.choice is not None:
+        yield "Provider", "ProviderFound", "the provider is ready"
+    if failed not in ("PromptPack", "Provider", "Deployment"):
         yield "Deployment", "DeploymentCreated", "the Deployment is applied"
     if failed is None:
         yield "Service", "ServiceCreated", "the Service is applied"

@@ -1,4 +1,4 @@
-"""The three kinds of Omnia: AgentRuntime, PromptPack and ToolRegistry, with their schemas."""
+"""The kinds of Omnia: AgentRuntime in two versions, PromptPack, ToolRegistry and Provider, with their schemas."""
 
 from levelset_omnia.kinds.agentruntime import (
     AgentRuntime,
@@ -7,12 +7,14 @@ from levelset_omnia.kinds.agentruntime import (
     CanaryReplicas,
     Facade,
     PromptPackRef,
+    ProviderRef,
     ReplicaCounts,
     Runtime,
-    SecretRef,
     Session,
     ToolRegistryRef,
 )
+from levelset_omnia.kinds.agentruntime_v1alpha1 import AgentRuntimeSpecV1Alpha1, AgentRuntimeV1Alpha1
+from levelset_omnia.kinds.conversion import agent_runtime_conversion
 from levelset_omnia.kinds.promptpack import (
     Canary,
     ConfigMapRef,
@@ -24,6 +26,15 @@ from levelset_omnia.kinds.promptpack import (
     RolledBack,
     Rollout,
     Source,
+)
+from levelset_omnia.kinds.provider import (
+    Provider,
+    ProviderConfig,
+    ProviderDefaults,
+    ProviderSpec,
+    ProviderStatus,
+    SecretKeyRef,
+    SecretRef,
 )
 from levelset_omnia.kinds.toolregistry import (
     DiscoveredTool,
@@ -39,7 +50,9 @@ from levelset_omnia.kinds.toolregistry import (
 __all__ = [
     "AgentRuntime",
     "AgentRuntimeSpec",
+    "AgentRuntimeSpecV1Alpha1",
     "AgentRuntimeStatus",
+    "AgentRuntimeV1Alpha1",
     "Canary",
     "CanaryReplicas",
     "ConfigMapRef",
@@ -49,12 +62,19 @@ __all__ = [
     "PromptPackRef",
     "PromptPackSpec",
     "PromptPackStatus",
+    "Provider",
+    "ProviderConfig",
+    "ProviderDefaults",
+    "ProviderRef",
+    "ProviderSpec",
+    "ProviderStatus",
     "ReplicaCounts",
     "Revision",
     "Rollback",
     "RolledBack",
     "Rollout",
     "Runtime",
+    "SecretKeyRef",
     "SecretRef",
     "Session",
     "Source",
@@ -66,4 +86,5 @@ __all__ = [
     "ToolRegistryStatus",
     "ToolSchema",
     "ToolSelector",
+    "agent_runtime_conversion",
 ]

@@ -1,23 +1,27 @@
-"""AgentRuntime: an agent, with the prompts, tools, session store and model key that it uses."""
+"""AgentRuntime: an agent, with the prompts, tools, session store and model provider that it uses."""
 
 from typing import Annotated, Final, Literal
 
 from levelset import Column, Condition, ListMap, Meta, Resource, Rule, Scale, Spec, Status
 from levelset.kinds.core_v1 import Affinity, ResourceRequirements, Toleration
 from levelset.objects import Model
+from levelset_omnia.kinds.provider import ProviderConfig, SecretRef
 from levelset_omnia.kinds.values import Duration
-from levelset_omnia.well_known import API, CANARY_SUFFIX
+from levelset_omnia.well_known import AGENT_API, CANARY_SUFFIX
 
 __all__ = [
+    "COLUMNS",
+    "RULES",
+    "SCALE",
     "AgentRuntime",
     "AgentRuntimeSpec",
     "AgentRuntimeStatus",
     "CanaryReplicas",
     "Facade",
     "PromptPackRef",
+    "ProviderRef",
     "ReplicaCounts",
     "Runtime",
-    "SecretRef",
     "Session",
     "ToolRegistryRef",
 ]
@@ -34,12 +38,6 @@ _CANARY_RULE: Final = Rule(
     f"!self.metadata.name.endsWith('{CANARY_SUFFIX}')",
     f"names that end with {CANARY_SUFFIX} are reserved for canary Deployments",
 )
-
-
-class SecretRef(Model):
-    """A Secret in the same namespace."""
-
-    name: Name
 
 
 class PromptPackRef(Model):
@@ -65,6 +63,14 @@ class ToolRegistryRef(Model):
     name: Name
     namespace: Name | None = None
     """The namespace of the registry; defaults to that of the agent."""
+
+
+class ProviderRef(Model):
+    """The Provider that an agent uses."""
+
+    name: Name
+    namespace: Name | None = None
+    """The namespace of the Provider; defaults to that of the agent. Its Secret is read in that of the agent."""
 
 
 class Session(
@@ -93,8 +99,10 @@ class AgentRuntimeSpec(Spec):
     """The desired state of an agent."""
 
     prompt_pack_ref: PromptPackRef
-    provider_secret_ref: SecretRef
-    """The Secret with the key for the model provider, under `api-key`."""
+    provider_ref: ProviderRef | None = None
+    """Takes precedence over `provider`."""
+    provider: ProviderConfig | None = None
+    """Without a provider and a reference to one, agents answer with a mock."""
     facade: Facade = Facade()
     tool_registry_ref: ToolRegistryRef | None = None
     session: Session | None = None
@@ -134,17 +142,23 @@ class AgentRuntimeStatus(Status):
     observed_generation: int | None = None
 
 
+COLUMNS: Final = [
+    Column("Phase", ".status.phase"),
+    Column("Ready", ".status.replicas.ready", "integer"),
+    Column("Version", ".status.activeVersion"),
+    Column("Age", ".metadata.creationTimestamp", "date"),
+]
+SCALE: Final = Scale(spec=".spec.runtime.replicas", status=".status.replicas.ready")
+RULES: Final = [_NAME_RULE, _CANARY_RULE]
+
+
 class AgentRuntime(
     Resource[AgentRuntimeSpec, AgentRuntimeStatus],
-    api=API,
+    api=AGENT_API,
     short_names=["agent", "ar"],
-    columns=[
-        Column("Phase", ".status.phase"),
-        Column("Ready", ".status.replicas.ready", "integer"),
-        Column("Version", ".status.activeVersion"),
-        Column("Age", ".metadata.creationTimestamp", "date"),
-    ],
-    scale=Scale(spec=".spec.runtime.replicas", status=".status.replicas.ready"),
-    rules=[_NAME_RULE, _CANARY_RULE],
+    columns=COLUMNS,
+    scale=SCALE,
+    rules=RULES,
+    stored=True,
 ):
     """An agent that runs in Pods and is reached through a Service of the same name."""
