@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from levelset import Controller, Manager, System
 from levelset.apiserver import LogRequest
 from levelset.kinds.core_v1 import Pod
+from levelset_local.autoscalers import ProcessCpuUsage, autoscalers_controller
 from levelset_local.cronjobs import cronjobs_controller
 from levelset_local.daemonsets import daemonsets_controller
 from levelset_local.deployments import deployments_controller
@@ -85,6 +86,7 @@ class DataPlane:
             jobs_controller(),
             cronjobs_controller(),
             disruption_budgets_controller(),
+            autoscalers_controller(ProcessCpuUsage(self._pods.processes)),
             endpoint_slices_controller(),
             endpoints_controller(),
             node_controller(self.node),

@@ -7,14 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from levelset import Object, Review, validates
-from levelset.kinds.autoscaling_v2 import HorizontalPodAutoscaler
 from levelset.kinds.core_v1 import ReplicationController
 from levelset.kinds.networking_v1 import Ingress, NetworkPolicy
 
 __all__ = ["unsupported_kind_webhooks"]
 
 _INSTEAD: Final[Mapping[type[Object], str]] = {
-    HorizontalPodAutoscaler: "`kubectl scale` changes the number of Pods",
     Ingress: "Services have addresses that are reachable on this machine",
     NetworkPolicy: "every Pod of this machine can reach every other",
     ReplicationController: "a Deployment does the same",

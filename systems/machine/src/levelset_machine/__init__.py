@@ -52,6 +52,7 @@ from levelset_machine.process import (
     Terminal,
     identity_of,
     is_alive,
+    read_cpu_seconds,
 )
 from levelset_machine.proxy import CannotListen, Choose, Endpoint, ProxyStats, TcpProxy, UdpProxy
 from levelset_machine.scratch import scratch_folder
@@ -105,6 +106,7 @@ __all__ = [
     "is_alive",
     "parse_service_name",
     "probe_periodically",
+    "read_cpu_seconds",
     "resolve_host",
     "resolve_url",
     "scratch_folder",

@@ -80,6 +80,10 @@ class PodReconciler:
         """The running process of a container, or None."""
         return self._supervisor.find(uid, container)
 
+    def processes(self) -> dict[int, str]:
+        """The pids of the running containers, with the uids of their Pods."""
+        return self._supervisor.processes()
+
     def controller(self, concurrency: int = 8) -> Controller[Pod]:
         """The controller, with its watches and sources."""
         return Controller(

@@ -64,6 +64,10 @@ class ProcessSupervisor:
         """The supervised run of a container, or None."""
         return self._runs.get((uid, container))
 
+    def processes(self) -> dict[int, str]:
+        """The pids of the supervised processes, with the uids of their Pods."""
+        return {run.process.identity.pid: uid for (uid, _), run in self._runs.items()}
+
     def supervise(self, run: ContainerRun) -> None:
         """Supervises a run until it ends."""
         assert self._tasks is not None, "supervise() before run()"
