@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -29,7 +30,7 @@ from scripts.kube_binaries import KUBERNETES_VERSION, Missing, build
 
 from levelset.apiserver.envtest import write_assets
 
-__all__ = ["Run", "main", "read_expectations", "read_go_output", "read_junit", "surprises", "table"]
+__all__ = ["Run", "check_port", "main", "read_expectations", "read_go_output", "read_junit", "surprises", "table"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 EXPECTATIONS: Final = ROOT / "tests" / "envtest" / "expectations.toml"
@@ -43,6 +44,7 @@ _PACKAGES: Final = (
 _TARGETS: Final = ("levelset", "kube")
 _STAGING: Final = ("api", "apiextensions-apiserver", "apimachinery", "apiserver", "client-go", "component-base")
 _LIMIT: Final = 900
+_METRICS_PORT: Final = 8080
 _GO_LINE: Final = re.compile(r"^--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\)$", re.MULTILINE)
 _WORDS: Final[dict[str, Result]] = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
 
@@ -212,6 +214,16 @@ def run_suite(suite: str, target: str, program: Path, source: Path, focus: str) 
     return Run(suite, target, found, seconds)
 
 
+def check_port(port: int = _METRICS_PORT) -> None:
+    """Raises Missing if the port of controller-runtime's metrics is in use: specs with a manager wait for ever then."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError as error:
+            raise Missing(f"controller-runtime's suites listen on port {port}, which is in use: {error}") from error
+
+
 def main(arguments: list[str]) -> int:
     """Runs the suites of the command line; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -222,6 +234,7 @@ def main(arguments: list[str]) -> int:
     _PLACE.mkdir(parents=True, exist_ok=True)
     runs: list[Run] = []
     try:
+        check_port()
         for suite in given.suite or [_OPERATOR, *_PACKAGES]:
             program, source = compile_suite(suite)
             for target in _TARGETS if given.on == "both" else [given.on]:

@@ -1,7 +1,11 @@
 """The runner of Go suites with envtest: what it makes of their reports, and of its list of expectations."""
 
+import socket
+
+import pytest
 from scripts.e2e_suite import Expectations, Outcome
-from scripts.envtest_suites import Run, read_expectations, read_go_output, read_junit, surprises, table
+from scripts.envtest_suites import Run, check_port, read_expectations, read_go_output, read_junit, surprises, table
+from scripts.kube_binaries import Missing
 
 JUNIT = """<?xml version="1.0"?>
 <testsuites><testsuite name="Client Suite">
@@ -52,6 +56,14 @@ def test_the_table_says_how_many_times_faster() -> None:
     shown = table([Run("client", "levelset", found, 2.0), Run("client", "kube", found, 9.0)])
     assert shown[1].split() == ["client", "1", "ok,", "1", "failed", "2.0", "1", "ok,", "1", "failed", "9.0", "4.5"]
     assert shown[2].split() == ["all", "2.0", "9.0", "4.5"]
+
+
+def test_a_port_in_use_is_said_before_a_suite_waits_for_it() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(Missing, match="which is in use"):
+            check_port(taken.getsockname()[1])
 
 
 def test_the_list_of_expectations_can_be_read() -> None:
