@@ -110,7 +110,7 @@ async def test_a_large_list_is_the_same_whether_it_is_made_whole_or_in_slices(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accept, query = FORMATS[name]
-    async with open_server(large_pods(250)) as api:
+    async with open_server(large_pods(150)) as api:
         sliced = await api.send("GET", PODS, accept=accept, **query)
         assert isinstance(sliced.body, Pieces)
         pieces = [piece async for piece in iterate(sliced.body)]
