@@ -172,6 +172,8 @@ class Explorer:
 
     def _may_happen(self, plan: Plan) -> bool:
         """Whether each disturbance finds its step in the known runs of the others."""
+        if not self._steps:  # before the first run: all plans are counted then
+            return True
         for one in plan:
             for other in plan:
                 known = self._steps.get(one)
