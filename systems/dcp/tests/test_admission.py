@@ -123,8 +123,8 @@ def certificates(**others: Any) -> dict[str, Any]:
         ),
         (
             "Container",
-            {"image": "a", "containerName": "web", "mode": "persistent", "terminal": {}},
-            "spec.terminal: mode persistent does not support a terminal",
+            {"image": "a", "terminal": {}},
+            "spec.terminal: terminals of containers are not supported; leave it out, or use an Executable",
         ),
         ("Container", {"image": "a", **probe(interval="0s")}, "spec.healthProbes[0].schedule.interval: must be longer"),
         ("Container", {"image": "a", "healthProbes": [PROBE, PROBE]}, "duplicate probe 'p'"),

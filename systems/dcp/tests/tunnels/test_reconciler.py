@@ -161,6 +161,17 @@ async def test_a_client_service_must_be_proxyless(cluster: Cluster, host: Contai
         assert tunnel.error_message == "Service a-inside must have addressAllocationMode Proxyless"
 
 
+@pytest.mark.parametrize("name", ["a-host", "a-inside"])
+async def test_a_tunnel_to_or_from_a_udp_service_is_refused(cluster: Cluster, host: ContainerHost, name: str) -> None:
+    async with with_tunnels(cluster, host, FakeRelay(), "a"):
+        await cluster.patch(Ref(Service, name), MergePatch({"spec": {"protocol": "UDP"}}))
+        (tunnel,) = (await settled_status(cluster)).tunnel_statuses
+        assert tunnel.state != "Ready"
+        assert tunnel.error_message == (
+            f"Service {name} has protocol UDP, and tunnels carry TCP only; use a Service with protocol TCP"
+        )
+
+
 async def test_tunnels_can_be_added_and_removed(cluster: Cluster, host: ContainerHost) -> None:
     relay = FakeRelay()
     async with with_tunnels(cluster, host, relay, "a", "b"):

@@ -60,8 +60,8 @@ def check_container(new: Container, old: Container | None) -> Iterator[Cause]:
     yield from _check_image(spec, mode)
     if mode != "session" and not spec.container_name:
         yield required("spec.containerName", f"is required by mode {mode}")
-    if mode != "session" and spec.terminal is not None:
-        yield invalid("spec.terminal", f"mode {mode} does not support a terminal")
+    if spec.terminal is not None:
+        yield invalid("spec.terminal", "terminals of containers are not supported; leave it out, or use an Executable")
     yield from check_probes(spec.health_probes)
     yield from check_files(spec.create_files)
     yield from _check_layers(spec.image_layers)

@@ -259,6 +259,8 @@ def _target(tunnel: Tunnel, find: Callable[[Ref[Service]], Service | None]) -> T
     for name in (tunnel.server_service_name, tunnel.client_service_name):
         if (found := find(Ref(Service, name))) is None or found.metadata.deletion_timestamp is not None:
             return f"Service {name} does not exist"
+        if found.spec.protocol == "UDP":
+            return f"Service {name} has protocol UDP, and tunnels carry TCP only; use a Service with protocol TCP"
     server, client = find(Ref(Service, tunnel.server_service_name)), find(Ref(Service, tunnel.client_service_name))
     if client is None or client.spec.address_allocation_mode != "Proxyless":
         return f"Service {tunnel.client_service_name} must have addressAllocationMode Proxyless"
