@@ -22,6 +22,7 @@ from tests.conformance.builtin import recorded_objects
 
 __all__ = ["DRY", "Corpus", "Kind", "load", "resolve"]
 
+_STREAMS = frozenset({"proxy", "exec", "attach", "portforward", "log"})  # of a kubelet, which neither server has
 FOLDER = Path(__file__).parent
 _REF = "#/components/schemas/"
 
@@ -159,7 +160,11 @@ def _builtin(bases: dict[str, list[Any]]) -> Iterator[Kind]:
     }
     for one in builtin_kinds():
         name = names[one.group, one.version, one.kind]
-        parts = (*one.subresources, *(("status",) if one.status else ()), *(("scale",) if one.scale else ()))
+        parts = (
+            *(part for part in one.subresources if part not in _STREAMS),
+            *(("status",) if one.status else ()),
+            *(("scale",) if one.scale else ()),
+        )
         kind = Kind(
             *(one.group, one.version, one.kind, one.plural, one.namespaced, tuple(one.verbs), parts),
             schema={"$ref": f"{_REF}{name}"},

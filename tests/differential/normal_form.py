@@ -16,7 +16,9 @@ __all__ = ["Answer", "Difference", "Known", "differences", "normal_form", "signa
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"(20[0-9]{2}-[0-9]{2}-[0-9]{2})T[0-9:]+(\.[0-9]+)?Z")
 _ADDRESS = re.compile(r"\b10\.96\.[0-9]+\.[0-9]+\b")
-_VERSIONS = re.compile(r"(in record|object meta:|resource version:|UID in precondition:)\s*\(?[0-9]+\)?")
+_VERSIONS = re.compile(
+    r"(in record|in the precondition|object meta:|resource version:|UID in precondition:)\s*\(?[0-9]+\)?"
+)
 HEADERS = ("content-type", "warning", "retry-after")
 
 

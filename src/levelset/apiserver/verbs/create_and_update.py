@@ -392,12 +392,12 @@ def _raise_if_exists(served: ServedResource, name: str, current: Item | None) ->
 def _check_preconditions(served: ServedResource, name: str, tree: Tree, old: Tree, item: Item) -> None:
     """Raises Conflict unless the object has the resourceVersion and the uid in the tree, where it has them."""
     version, uid = _metadata_text(tree, "resourceVersion"), _metadata_text(tree, "uid")
-    if version in ("", "0") and not served.rules.unconditional_update:
-        cause = field_errors.invalid("metadata.resourceVersion", version or 0, "must be specified for an update")
-        raise status_errors.invalid(served, name, [cause], kind=served.plural)
     found = old["metadata"].get("uid")
     if uid and uid != found:
         raise _other_uid(served, tree["metadata"].get("namespace"), name, uid, found)
+    if version in ("", "0") and not served.rules.unconditional_update:
+        cause = field_errors.invalid("metadata.resourceVersion", version or 0, "must be specified for an update")
+        raise status_errors.invalid(served, name, [cause], kind=served.plural)
     if version not in ("", "0", str(item.revision)):
         raise status_errors.stale(served, name)
 

@@ -57,8 +57,8 @@ def set_claim_template_defaults(template: Object) -> None:
 
 def _set_request_defaults(spec: Object) -> None:
     for request in list_member(map_member(spec, "devices"), "requests"):
-        for one in (map_member(request, "exactly"), *list_member(request, "firstAvailable")):
-            if one:
+        for one in (request.get("exactly"), *list_member(request, "firstAvailable")):
+            if one is not None:
                 one["allocationMode"] = one.get("allocationMode") or "ExactCount"
                 if one["allocationMode"] == "ExactCount":
                     one["count"] = one.get("count") or 1

@@ -22,7 +22,7 @@ from levelset.apiserver.registry.crd.names import (
     with_condition,
 )
 from levelset.apiserver.registry.crd.served_versions import served_versions
-from levelset.apiserver.registry.crd.validation import check_definition
+from levelset.apiserver.registry.crd.validation import check_definition, format_warnings
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.json_members import list_member, map_member
@@ -99,6 +99,7 @@ class CrdRegistry:
             prepare_delete=self._prepare_delete,
             validate=check_definition,
             complete=True,
+            warnings=format_warnings,
         )
 
     async def load(self, state: ServerState) -> None:

@@ -16,7 +16,7 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import check_structural, compile_schema, field_errors
 from levelset.apiserver.schema.json_values import count_values
-from levelset.apiserver.schema.schema_nodes import as_map
+from levelset.apiserver.schema.schema_nodes import as_list, as_map
 from levelset.apiserver.wire.json_path import parse_path
 from levelset.errors import BadPointer, Cause
 from levelset.objects.codec import decode_tree, encode_tree
@@ -26,7 +26,7 @@ from levelset.re2.step_budget import charge, charge_import
 if TYPE_CHECKING:
     from levelset.cel import Finding, Rules
 
-__all__ = ["check_definition", "check_expressions", "check_version", "expression_rules"]
+__all__ = ["check_definition", "check_expressions", "check_version", "expression_rules", "format_warnings"]
 
 SCOPES = ("Cluster", "Namespaced")
 APPROVAL_ANNOTATION = "api-approved.kubernetes.io"
@@ -73,6 +73,44 @@ def check_definition(new: Object, old: Object | None) -> list[Cause]:
         detail = "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         causes.append(field_errors.invalid("spec.preserveUnknownFields", True, f"cannot set to true, {detail}"))
     return causes
+
+
+_TEXT_FORMATS = frozenset(
+    {
+        *("bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5"),
+        *("isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "byte", "password", "date"),
+        *("duration", "datetime", "k8sshortname", "k8slongname"),
+    }
+)
+_NUMBER_FORMATS = {"integer": ("int32", "int64"), "number": ("float", "double")}
+
+
+def format_warnings(new: Object, old: Object | None) -> list[str]:
+    """Warns of the formats that nothing checks; of an update, of those that are new."""
+    known: set[str] = set() if old is None else set(_unknown_formats(old))
+    return [f'unrecognized format "{one}"' for one in _unknown_formats(new) if one not in known]
+
+
+def _unknown_formats(definition: Object) -> Iterator[str]:
+    schemas = [
+        map_member(one, "schema").get("openAPIV3Schema")
+        for one in list_member(map_member(definition, "spec"), "versions")
+    ]
+    pending = [one for one in schemas if one]
+    while pending:
+        node = as_map(pending.pop())
+        if node is None:
+            continue
+        form, kind = node.get("format"), node.get("type") or ""
+        if form and isinstance(form, str):
+            is_text = kind in ("", "string") and form.replace("-", "") in _TEXT_FORMATS
+            if not is_text and form not in _NUMBER_FORMATS.get(str(kind), ()):
+                yield form
+        for name in ("properties", "definitions"):
+            pending += (as_map(node.get(name)) or {}).values()
+        for name in ("allOf", "anyOf", "oneOf"):
+            pending += as_list(node.get(name)) or []
+        pending += [node[name] for name in ("items", "additionalProperties", "not") if node.get(name)]
 
 
 def _check_metadata_name(definition: Object) -> Iterator[Cause]:

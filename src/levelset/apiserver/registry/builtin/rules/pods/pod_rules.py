@@ -172,7 +172,7 @@ def _gated_changes(after: Any, before: Any, out: list[Cause]) -> None:
     if selector != former:
         if any(selector.get(key) != value for key, value in former.items()):
             detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            out.append(field_errors.invalid("spec.nodeSelector", selector, detail))
+            out.append(field_errors.invalid("spec.nodeSelector", after.get("nodeSelector"), detail))
         after["nodeSelector"] = former
     affinity, former_affinity = map_member(after, "affinity"), map_member(before, "affinity")
     if affinity.get("nodeAffinity") != former_affinity.get("nodeAffinity"):
