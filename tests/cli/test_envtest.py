@@ -84,7 +84,7 @@ def test_the_programs_are_healthy_as_envtest_waits_for_and_end_with_a_signal(tmp
 
 
 def wait_healthy(url: str, process: "subprocess.Popen[str]") -> bytes:
-    """Asks again until there is an answer, as envtest does."""
+    """Sends the request until there is an answer, as envtest does."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     while process.poll() is None:
