@@ -48,7 +48,9 @@ _PROGRAMS: Final = {
     "kube-apiserver": _Program(_KUBERNETES, KUBERNETES_VERSION, "k8s.io/kubernetes/cmd/kube-apiserver"),
     "kubectl": _Program(_KUBERNETES, KUBERNETES_VERSION, "k8s.io/kubernetes/cmd/kubectl"),
     "agnhost": _Program(_KUBERNETES, KUBERNETES_VERSION, "k8s.io/kubernetes/test/images/agnhost"),
-    "e2e.test": _Program(_KUBERNETES, KUBERNETES_VERSION, "k8s.io/kubernetes/test/e2e", ("go", "test", "-c")),
+    "e2e.test": _Program(
+        _KUBERNETES, KUBERNETES_VERSION, "k8s.io/kubernetes/test/e2e", ("go", "test", "-c", "-vet=off")
+    ),
     "etcd": _Program("go.etcd.io/etcd/server/v3", ETCD_VERSION, "go.etcd.io/etcd/server/v3"),
 }
 
