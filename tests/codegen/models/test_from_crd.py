@@ -147,6 +147,7 @@ def test_long_class_names_are_shortened_and_unique():
         ({"type": "object", "properties": ["a"]}, "spec.wrong", "`properties` must be a map"),
         ({"type": "object", "required": "a", "properties": {"a": TEXT}}, "spec.wrong", "`required` must be a list"),
         ({"type": "object", "properties": {1: TEXT}}, "spec.wrong.1", "must be a string, not 1; quote it"),
+        ({"type": "object", "properties": {'a"""\nb': TEXT}}, 'spec.wrong.a"""\nb', "no class can have a field"),
         ({"$ref": "#/definitions/Other"}, "spec.wrong", "refers to Other, but a CustomResourceDefinition has no"),
     ],
 )

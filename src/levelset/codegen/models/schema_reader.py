@@ -5,6 +5,7 @@ that equal parts of a schema share a class. What a class cannot express is read 
 ignored, and a schema without a type is `Any`. Invalid schemas raise BadObject with their location.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -37,6 +38,9 @@ __all__ = [
 
 Role: TypeAlias = Literal["Model", "Spec", "Status"]
 """The base class of a generated class."""
+
+_UNUSABLE_NAME: Final = re.compile(r'[\x00-\x1f"\\]')
+"""What msgspec takes in no name of a field; a module with such a field could not be imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +225,8 @@ class Reader:
         """The member of a property."""
         if not isinstance(name, str):
             raise location.error(f"the name of a property must be a string, not {name!r}; quote it")
+        if _UNUSABLE_NAME.search(name):
+            raise location.error(f"no class can have a field {name!r:.60}: quotes, backslashes and control characters")
         found = self.type(schema, location)
         nullable = bool(schema.get("nullable")) and found != ANYTHING
         needed = required and not (self.defaults_fill and "default" in schema)
