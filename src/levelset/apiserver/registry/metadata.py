@@ -340,9 +340,10 @@ def finalizer_warnings(metadata: Tree, old: Tree | None = None) -> list[str]:
     finalizers = metadata.get("finalizers")
     if not finalizers or (old is not None and finalizers == old.get("finalizers")):
         return []
-    advice = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+    prefer = "prefer a domain-qualified finalizer name"
+    avoid = "to avoid accidental conflicts with other finalizer writers"
     return [
-        f'metadata.finalizers: "{one}": {advice}'
+        f'metadata.finalizers: "{one}": {prefer}{" including a path (/)" if "." in one else ""} {avoid}'
         for one in finalizers
         if "/" not in one and one not in STANDARD_FINALIZERS
     ]

@@ -101,7 +101,8 @@ def too_long(field: str, limit: int) -> Cause:
 
 def too_many(field: str, actual: int, limit: int) -> Cause:
     """A list or a map with too many items."""
-    return Cause(field, "FieldValueTooMany", f"Too many: {actual}: must have at most {limit} items")
+    items = "item" if limit == 1 else "items"
+    return Cause(field, "FieldValueTooMany", f"Too many: {actual}: must have at most {limit} {items}")
 
 
 def duplicate(field: str, value: Tree) -> Cause:
