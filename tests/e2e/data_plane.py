@@ -5,14 +5,29 @@ Run by `levelset up tests.e2e.data_plane`; LEVELSET_AGNHOST names agnhost, which
 
 import os
 import shlex
+import sys
 
 from levelset_local import Options, local_system
 
 __all__ = ["local"]
 
 _AGNHOST = os.environ.get("LEVELSET_AGNHOST", "agnhost")
+# agnhost's `test-webserver` listens at port 80 of all addresses, where only one Pod can: this one at the Pod's own.
+_WEBSERVER = """
+import http.server, os
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+http.server.ThreadingHTTPServer((os.environ["POD_IP"], 80), Handler).serve_forever()
+"""
 # The image runs `pause` unless a container gives arguments.
-_OR_PAUSE = f'[ $# -gt 0 ] || set -- pause; exec {shlex.quote(_AGNHOST)} "$@"'
+_OR_PAUSE = (
+    f'[ "$1" != test-webserver ] || exec {shlex.quote(sys.executable)} -c {shlex.quote(_WEBSERVER)}; '
+    f'[ $# -gt 0 ] || set -- pause; exec {shlex.quote(_AGNHOST)} "$@"'
+)
 
 local = local_system(
     Options(

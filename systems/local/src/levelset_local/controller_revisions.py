@@ -5,6 +5,7 @@ comparing the templates, so another version of levelset may compute the hash in 
 any Pod.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -143,8 +144,12 @@ def _new_revision(owner: StatefulSet | DaemonSet, hash_label: str, number: int) 
 
 
 def _patch(template: PodTemplateSpec) -> Mapping[str, Any]:
-    """The data of a revision: a strategic merge patch that sets the template, as `kubectl rollout undo` expects."""
-    return {"spec": {"template": {**to_tree(template), "$patch": "replace"}}}
+    """The data of a revision: a strategic merge patch that sets the template, as `kubectl rollout undo` expects.
+
+    Its keys are sorted, as Go writes them: programs compare the bytes of a revision with those of a template.
+    """
+    found: Mapping[str, Any] = json.loads(json.dumps(to_tree(template), sort_keys=True))
+    return {"spec": {"template": {"$patch": "replace", **found}}}
 
 
 def _next_number(ranked: Sequence[ControllerRevision]) -> int:
