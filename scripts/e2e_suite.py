@@ -262,7 +262,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--target", choices=[*_TARGETS, "all"], default="all")
     parser.add_argument("--focus", default="", help="only specs that match this regular expression")
     parser.add_argument("--jobs", type=int, default=3, help="how many specs run at once")
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds for each spec")
+    parser.add_argument("--limit", type=float, default=480.0, help="seconds for each spec; one waits for five minutes")
     given = parser.parse_args(arguments)
     try:
         specs = conformance_specs(build(["e2e.test"])["e2e.test"])
