@@ -159,7 +159,10 @@ def test_an_interrupted_installation_says_how_to_go_on_without_a_traceback(clone
     (clone / ".venv/bin").mkdir(parents=True)
     (clone / ".venv/bin/python").symlink_to(sys.executable)
     environment = {**os.environ, "PATH": f"{clone}:{os.environ['PATH']}"}
-    command = [sys.executable, script, "run"]
+    # A suite in the background of a shell ignores SIGINT, and so would what it starts.
+    handled = "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    handled += "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    command = [sys.executable, "-c", handled, script, "run"]
     outcome = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert (outcome.returncode, outcome.stderr) == (130, "interrupted; type make again to go on\n")
 

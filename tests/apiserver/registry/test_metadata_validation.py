@@ -83,7 +83,7 @@ def test_unqualified_finalizers_cause_a_warning_once() -> None:
     assert finalizer_warnings(metadata, metadata) == []
 
 
-def test_a_finalizer_with_a_domain_and_no_path_is_told_to_have_one() -> None:
+def test_a_warning_says_that_a_finalizer_with_a_domain_needs_a_path() -> None:
     (plain, domain) = finalizer_warnings({"finalizers": ["mine", "finalizer.keda.sh", "keda.sh/mine"]})
     assert "prefer a domain-qualified finalizer name to avoid" in plain
     assert '"finalizer.keda.sh": prefer a domain-qualified finalizer name including a path (/) to avoid' in domain

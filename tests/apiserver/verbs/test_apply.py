@@ -248,7 +248,6 @@ PLAIN: list[Any] = [
     widget(ownerReferences=[{**OWNER, "uid": "2", "controller": None}, OWNER]),
     widget(labels=None, annotations={}, creationTimestamp="2020-01-01T00:00:00Z", generation=7, selfLink="/a"),
     widget(generateName="b"),
-    widget(unknown="dropped"),
     {**widget(), "status": {"ok": True}},
     b" " + json.dumps(widget(spec={"color": "red"})).encode(),
     b"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec: {color: red}\n",
@@ -300,7 +299,7 @@ async def test_applying_what_created_any_object_changes_nothing(spec: Any, metad
 
 REFUSED: list[tuple[Any, type[ApiError], str]] = [
     (widget(labels={"a": "not valid!"}), Invalid, "metadata.labels"),
-    (widget(labels=["no map"]), BadRequest, "cannot be decoded"),
+    (widget(labels=["no map"]), ApiError, "failed to create typed patch object"),
     (widget("b"), BadRequest, "does not match the name on the URL"),
     (widget(namespace="other"), BadRequest, "namespace of the provided object"),
     (widget(uid="1"), Conflict, "uid mismatch"),
@@ -318,6 +317,7 @@ REFUSED: list[tuple[Any, type[ApiError], str]] = [
     (widget(spec={"unknown": 1, "color": None, "replicas": 11}), ApiError, r"\.spec\.unknown: field not declared"),
     (widget(spec={"items": [{"name": "a"}, {"name": "a"}]}), ApiError, "failed to create typed patch object"),
     (widget(spec={"items": [{"v": "a"}]}), ApiError, "failed to create typed patch object"),
+    (widget(unknown="x"), ApiError, r"Kind=Widget\): \.metadata\.unknown: field not declared in schema"),
     ({**widget(), "kind": "Other"}, BadRequest, "must be example.com/v1 Widget"),
     ({"apiVersion": "example.com/v1", "kind": "Widget"}, BadRequest, "name must be provided"),
     ({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": None}, BadRequest, "name must be provided"),

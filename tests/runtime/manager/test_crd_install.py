@@ -5,7 +5,7 @@ import pytest
 from levelset.client import OnlyMetadata
 from levelset.client.object_types import view_of
 from levelset.errors import ConfigError, Invalid
-from levelset.objects import Column, GroupVersionKind, Resource, Scale, Spec, Status
+from levelset.objects import Column, GroupVersionKind, Ref, Resource, Scale, Spec, Status
 from levelset.runtime.controller import Controller, owns, references, watches
 from levelset.runtime.manager.crd_install import crds_for, install_crds, kinds_of
 from levelset.testing.virtual_time import virtual
@@ -134,3 +134,16 @@ async def test_a_class_without_a_schema_is_served_with_a_warning(caplog):
 def test_classes_that_are_not_versions_of_one_kind_raise_a_config_error():
     with pytest.raises(ConfigError, match="two classes for one version"):
         crds_for([view_of(Shop), view_of(Shop)])
+
+
+@virtual
+async def test_a_definition_with_an_older_version_only_gets_the_new_one_and_keeps_its_objects() -> None:
+    async with open_client() as client:
+        assert await install_crds(client, [view_of(OldShop)]) == ("shops.trade.example.dev",)
+        await client.create(OldShop.new("corner", ShopSpec(open=False)))
+        assert await install_crds(client, [view_of(Shop), view_of(OldShop)]) == ("shops.trade.example.dev",)
+        new = await client.get(Ref(Shop, "corner", "default"))
+        old = await client.get(Ref(OldShop, "corner", "default"))
+        assert (new.spec.open, old.spec.open) == (False, False)
+        await client.create(Shop.new("market", ShopSpec()))
+        assert await install_crds(client, [view_of(Shop), view_of(OldShop)]) == ()

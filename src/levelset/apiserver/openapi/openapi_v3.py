@@ -32,6 +32,8 @@ VERBS = {
     "delete": "delete",
     "deletecollection": "deleteCollection",
 }
+# Subresources whose responses are texts or those of other servers.
+_WITHOUT_SCHEMA = frozenset({"log", "proxy"})
 WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 DELETE_PARAMETERS = ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy")
 LIST_PARAMETERS = (
@@ -62,7 +64,7 @@ def resource_paths(served: ServedResource, schema: str, list_schema: str) -> Ite
     if one:
         yield f"{collection}/{{name}}", {**one, "parameters": parameters}
     for subresource in subresources_of(served):
-        if subresource.name != "log":
+        if subresource.name not in _WITHOUT_SCHEMA:
             operations = dict(_part(served, subresource, schema))
             yield f"{collection}/{{name}}/{subresource.name}", {**operations, "parameters": parameters}
 

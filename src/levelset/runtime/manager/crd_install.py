@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from levelset.client.client import Client
 from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
+from levelset.client.patches import MergePatch
 from levelset.client.rest_mapper import RestMapper
-from levelset.errors import ConfigError, UnknownKind
+from levelset.errors import AlreadyExists, ConfigError, UnknownKind
 from levelset.objects.kind_definition import definition_of
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.objects.resource import Object
@@ -59,17 +60,29 @@ def _whole(kind: Kind[Any]) -> View[Any]:
 
 
 async def install_crds(client: Client, views: Iterable[View[Any]]) -> Sequence[str]:
-    """Installs the CRDs of the kinds that the server does not serve yet; returns the names of the new CRDs."""
+    """Installs the CRDs of the kinds that the server does not serve yet; returns the names of the new CRDs.
+
+    A CRD that has other versions of a kind only, as in a data file of an earlier release, gets all versions of the
+    program.
+    """
     typed = [view for view in views if _is_class(view)]
     missing = [view for view in typed if not await _is_served(client, view.gvk)]
-    made = crds_for(missing)
+    wanted = {_crd_name(view) for view in missing}
+    made = crds_for(view for view in typed if _crd_name(view) in wanted)
     for name, definition in made.items():
-        await client.create(definition)
         ref: Ref[Unstructured] = Ref(CRD_GVK, name)
+        try:
+            await client.create(definition)
+        except AlreadyExists:
+            await client.patch(ref, MergePatch({"spec": {"versions": definition["spec"]["versions"]}}))
         await client.wait(ref, is_established)
     for view in missing:
         await _is_served(client, view.gvk)  # refreshes the client's discovery cache
     return tuple(made)
+
+
+def _crd_name(view: View[Any]) -> str:
+    return f"{definition_of(view.class_).plural}.{view.gvk.group}"
 
 
 def crds_for(views: Iterable[View[Any]]) -> Mapping[str, dict[str, Any]]:
@@ -81,8 +94,7 @@ def crds_for(views: Iterable[View[Any]]) -> Mapping[str, dict[str, Any]]:
     classes: dict[str, list[type[Object]]] = {}
     for view in views:
         if _is_class(view):
-            name = f"{definition_of(view.class_).plural}.{view.gvk.group}"
-            classes.setdefault(name, []).append(view.class_)
+            classes.setdefault(_crd_name(view), []).append(view.class_)
     return {name: _definition(name, found) for name, found in classes.items()}
 
 
