@@ -16,6 +16,7 @@ __all__ = ["Answer", "Difference", "Known", "differences", "normal_form", "signa
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"(20[0-9]{2}-[0-9]{2}-[0-9]{2})T[0-9:]+(\.[0-9]+)?Z")
 _ADDRESS = re.compile(r"\b10\.96\.[0-9]+\.[0-9]+\b")
+_NODE_PORT = re.compile(r":3[0-2][0-9]{3}/")  # of a cell of a table
 _VERSIONS = re.compile(
     r"(in record|in the precondition|object meta:|resource version:|UID in precondition:)\s*\(?[0-9]+\)?"
 )
@@ -209,7 +210,7 @@ def _text(text: str, known: Known) -> str:
         if name.startswith("uid") and len(found) > 8:
             text = text.replace(found, "<uid>")
     text = _UID.sub("<uid>", text.replace(known.id, "<id>"))
-    text = _ADDRESS.sub("<ip>", _TIME.sub(_time, text))
+    text = _NODE_PORT.sub(":<port>/", _ADDRESS.sub("<ip>", _TIME.sub(_time, text)))
     return _VERSIONS.sub(r"\1 <version>", text)
 
 

@@ -22,5 +22,5 @@ async def test_the_scenarios_that_were_found_are_answered_as_recorded(names: lis
         for name in names:
             found = await scenarios.replay(name, _SCENARIOS[name], ours)
             if bool(found) != (name in scenarios.OPEN):
-                problems[name] = found or ["passes: remove it from open.json"]
+                problems[name] = found or ["passes: remove it from open_differences.json"]
     assert not problems, "\n".join(f"{name}: {' | '.join(found)}" for name, found in problems.items())

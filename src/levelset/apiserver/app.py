@@ -26,7 +26,7 @@ from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.apiserver.request_limits import UserLimiter
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.routes import Call, HandlerResult, Route, RouteCache, find_action, warning_text
-from levelset.apiserver.verbs.response_format import JSON_HEADERS, as_yaml
+from levelset.apiserver.verbs.response_format import JSON_HEADERS, NoSuchForm, as_yaml
 from levelset.apiserver.verbs.subresources.stream_handlers import STREAMS
 from levelset.apiserver.wire.large_bodies import (
     LARGE_YAML_BYTES,
@@ -378,7 +378,7 @@ def _deprecated(route: Route, call: Call) -> HandlerResult:
     try:
         outcome = (route.action or find_action(call))(call)
     except ApiError as error:
-        if error.code != 406 or call.served.custom:
+        if error.code != 406 or call.served.custom or isinstance(error, NoSuchForm):
             error.warnings = (text, *error.warnings)
         raise
     return _with_warning(outcome, text) if isinstance(outcome, Response) else _deprecated_later(outcome, text)

@@ -324,8 +324,9 @@ def _review(call: Call) -> Response:
     reviewed["metadata"].pop("selfLink", None)
     try:
         tree = access_reviews.evaluate_review(state, served, reviewed, _user(call))
-    except ApiError as error:
-        raise _warned(error, options) from None
+    except ApiError as error:  # also with 400: the review was decoded
+        error.warnings = tuple(_first_warnings(dict.fromkeys(options.warnings)))
+        raise
     if served.kind == "SelfSubjectRulesReview":
         tree |= {"spec": {}, "metadata": {}}  # as upstream, which returns the status only
     strategy.write_review(served, tree)
@@ -472,11 +473,14 @@ async def _get_scale(call: Call) -> Response:
 
 
 def _write_response(call: Call, chosen: ResponseFormat, options: WriteOptions, written: WriteResult) -> Response:
-    status, item = 201 if written.created else 200, written.item
-    if item is not None:
-        response = render_item(call.state, call.served, call.request, chosen=chosen, item=item, status=status)
-    else:
-        response = render_tree(call.state, call.served, call.request, chosen=chosen, tree=written.tree, status=status)
+    status, item, state, served = 201 if written.created else 200, written.item, call.state, call.served
+    try:
+        if item is not None:
+            response = render_item(state, served, call.request, chosen=chosen, item=item, status=status)
+        else:
+            response = render_tree(state, served, call.request, chosen=chosen, tree=written.tree, status=status)
+    except ApiError as error:  # the object has no such representation
+        raise _warned(error, options)  # noqa: B904 - it is the same error
     return _with_warnings(response, options.warnings) if options.warnings else response
 
 

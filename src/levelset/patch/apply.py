@@ -321,10 +321,18 @@ def _applied(request: _ApplyRequest, stored: Managers) -> tuple[dict[str, Tree],
     settled = dict(remove_lost_fields(managers, changes))
     mine = replace(request.entry, fields=wanted - NEVER_TRACKED)
     if mine.fields:
-        if same_object(live, merged):  # as upstream: only a change of the object is one of its time
+        # As upstream: only a change of the object is one of its time, even of a field that the endpoint resets.
+        if same_object(live, merged) and _is_without_reset(request, config):
             mine = replace(mine, time=None if last is None else last.time)
         settled[mine.key] = mine
     return merged, settled
+
+
+def _is_without_reset(request: _ApplyRequest, config: dict[str, Tree]) -> bool:
+    """Whether what the endpoint resets would not change the live object."""
+    if not request.ignore.tree or json_equal(config, request.config):
+        return True
+    return same_object(request.live, as_object(overlay(request.live, request.config, request.shape)))
 
 
 def _owner_before_first_apply(request: _ApplyRequest) -> dict[EntryKey, ManagedEntry]:

@@ -143,7 +143,10 @@ def _event_part(tree: Object, _: datetime) -> str:
 def _event_source(tree: Object, _: datetime) -> str:
     source: Object = at(tree, "source") or at(tree, "deprecatedSource") or {}
     parts = (text(source, "component"), text(source, "host"))
-    return joined(filter(None, parts), ", ") or text(tree, "reportingComponent") or text(tree, "reportingController")
+    if shown := joined(filter(None, parts), ", "):
+        return shown
+    reporter = text(tree, "reportingComponent") or text(tree, "reportingController")
+    return joined(filter(None, (reporter, text(tree, "reportingInstance"))), ", ")
 
 
 def _event_message(tree: Object, _: datetime) -> str:

@@ -27,7 +27,7 @@ class DecodedObject(msgspec.Struct, frozen=True, gc=False):
     managed_fields: Any
     """The managedFields that the client sent, removed from the tree; None if there are none."""
     version: str = ""
-    """The resourceVersion that a new object came with, if an object can have it."""
+    """The resourceVersion that a new object came with, which may be any text."""
     is_tracked: bool = True
     """Whether the fields of a new object are tracked: its status, which is ignored, has the types of the schema."""
 

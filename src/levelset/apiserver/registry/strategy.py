@@ -145,7 +145,7 @@ def apply_schema_to_new(
         causes = [one for one in causes if not _is_status(one.field)]
     if not version and causes is decoded.causes:
         return decoded
-    return DecodedObject(causes, decoded.managed_fields, version if _is_revision(version) else "", is_tracked)
+    return DecodedObject(causes, decoded.managed_fields, version, is_tracked)
 
 
 def accept_new(
@@ -158,7 +158,7 @@ def accept_new(
     """
     if decoded.version and options.dry_run:
         tree["metadata"]["resourceVersion"] = decoded.version
-    elif decoded.version and not (is_applied or options.creates_on_update):
+    elif _is_revision(decoded.version) and not (is_applied or options.creates_on_update):
         raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     if served.rules.warnings is not None:
         options.warnings.extend(served.rules.warnings(tree, None))
@@ -218,6 +218,8 @@ def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes:
     """
     rules = served.rules
     try:
+        if rules.drop_disabled is not None:
+            rules.drop_disabled(tree)
         if rules.prepare_create is not None:
             rules.prepare_create(tree)
         _validate(state, served, tree, None, causes + check_metadata(tree["metadata"], rules))
@@ -310,6 +312,8 @@ def _prepare_update(
     check: Check | None,
 ) -> PreparedUpdate:
     before = old["metadata"]
+    # As upstream: an apply that changes nothing sets no defaults, which those of another version may be.
+    is_noop = applied and served.custom and served.version != served.storage_version and same_object(old, new)
     check_type(served, new)
     dropped = meta.read_metadata(new)
     check_name_and_namespace(new, before.get("namespace"), before["name"])
@@ -320,31 +324,19 @@ def _prepare_update(
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
     metadata = new["metadata"]
     _apply_rules(state, served, new, old, options.subresource)
+    disabled = [] if served.rules.drop_disabled is None else served.rules.drop_disabled(new)
     members = written_members(served)
     removed = omit_empty(members, new) if members is not None else []
     if not _FIELDS_WITH_WARNINGS.isdisjoint(metadata):
         _warn(served, metadata, before, options)
     rules = served.rules
     by = () if options.subresource else rules.increments_by
-    if rules.generation and rules.increments and (_content_differs(served, old, new) or _differ(by, before, metadata)):
+    counts = rules.generation and rules.increments and not is_noop
+    if counts and (_content_differs(served, old, new) or _differ(by, before, metadata)):
         metadata["generation"] = before.get("generation", 0) + 1
     if options.admission is None:
         restore(removed)
-        is_status = options.subresource in ("status", "approval")
-        schema_causes = decoded.causes
-        if is_status and not served.custom:
-            # Upstream, the schema of a built-in kind decodes it: what a status must have is a rule of its kind.
-            schema_causes = [one for one in schema_causes if one.reason != "FieldValueRequired"]
-        found = check_metadata(metadata, rules, before)
-        if found and not options.subresource:
-            found = _repeated(served, found)
-        immutable = check_immutable_metadata(metadata, before)
-        if immutable and not options.subresource:
-            immutable *= _IMMUTABLE_REPORTS
-        causes = schema_causes + immutable + found
-        _validate(state, served, new, old, causes, subresource=options.subresource)
-        if rules.warnings is not None and not options.subresource:
-            options.warnings.extend(rules.warnings(new, old))
+        _validate_update(state, served, new, old, decoded.causes, options=options)
         for owner, name, _ in removed:
             owner.pop(name, None)
     if members is not None:
@@ -354,7 +346,32 @@ def _prepare_update(
         return PreparedUpdate(new, changed=True)
     if given_fields is not None:
         metadata["managedFields"] = given_fields
-    return _compare_applied(old, new) if applied else _track_update(state, served, old, new, options)
+    if applied:
+        return _compare_applied(old, new)
+    restore(disabled)  # the writer owns them
+    prepared = _track_update(state, served, old, new, options)
+    for owner, name, _ in disabled:
+        owner.pop(name, None)
+    return prepared
+
+
+def _validate_update(
+    state: ServerState, served: ServedResource, new: Tree, old: Tree, causes: list[Cause], *, options: WriteOptions
+) -> None:
+    """Raises Invalid with all violations, of which `causes` are those of the schema; warns of what is valid."""
+    rules, metadata, before = served.rules, new["metadata"], old["metadata"]
+    if options.subresource in ("status", "approval") and not served.custom:
+        # Upstream, the schema of a built-in kind decodes it: what a status must have is a rule of its kind.
+        causes = [one for one in causes if one.reason != "FieldValueRequired"]
+    found = check_metadata(metadata, rules, before)
+    if found and not options.subresource:
+        found = _repeated(served, found)
+    immutable = check_immutable_metadata(metadata, before)
+    if immutable and not options.subresource:
+        immutable *= _IMMUTABLE_REPORTS
+    _validate(state, served, new, old, causes + immutable + found, subresource=options.subresource)
+    if rules.warnings is not None and not options.subresource:
+        options.warnings.extend(rules.warnings(new, old))
 
 
 def _decode_ignored(served: ServedResource, old: Tree, new: Tree, options: WriteOptions) -> bool:

@@ -46,6 +46,10 @@ class ScalePaths(msgspec.Struct, frozen=True, eq=False):
     selector: str | None = None
 
 
+Dropped = tuple[dict[str, Any], str, Any]
+"""A map, the name of the member that it had, and the value."""
+
+
 class Rules(msgspec.Struct, frozen=True, eq=False):
     """The strategy of a kind beyond its schema; the defaults are those of a custom resource.
 
@@ -68,6 +72,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     admit_create: Callable[[Object], None] | None = None
     prepare_create: Callable[[Object], None] | None = None
     prepare_update: Callable[[Object, Object], None] | None = None
+    # Takes fields out of a new object that are off by default; the writer owns them nevertheless, as upstream.
+    drop_disabled: Callable[[Object], list[Dropped]] | None = None
     # For an update through a subresource, which is named; the last argument is the time of the write.
     prepare_part: Callable[[Object, Object, str, str], None] | None = None
     # Records the user who creates an object in it.

@@ -238,10 +238,16 @@ _BEYOND = "Checked value must be of type integer"
 """What is said of a number that its type cannot hold."""
 
 
+_JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array"})
+
+
 def is_mismatch(cause: Cause) -> bool:
     """Whether a value is not even of the JSON type of its schema: null is of every type, and all numbers are of one."""
     is_other_number = cause.message.endswith('must be of type integer: "number"')
-    return cause.reason == TYPE and not is_other_number and not cause.message.endswith(': "null"')
+    if cause.reason != TYPE or is_other_number or cause.message.endswith(': "null"'):
+        return False
+    expected = cause.message.rpartition("must be of type ")[2].partition(":")[0]
+    return expected in _JSON_TYPES or not expected  # else it is a format
 
 
 def _alternative(problem: str) -> Cause:

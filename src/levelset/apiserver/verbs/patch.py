@@ -103,6 +103,7 @@ def _change(
         try:
             return strategy.prepare_update(state, served, old, new, options)
         except Undecodable as error:
+            options.warnings.clear()  # as upstream: they are about objects that can be decoded
             raise status_errors.invalid_patch(error.problem) from error
 
     return patched
@@ -134,6 +135,7 @@ def _status_change(
         try:
             return strategy.prepare_status_update(state, served, old, new, options)
         except Undecodable as error:
+            options.warnings.clear()  # as upstream: they are about objects that can be decoded
             raise status_errors.invalid_patch(error.problem) from error
 
     return patched

@@ -41,6 +41,7 @@ __all__ = [
     "METADATA",
     "METADATA_LIST",
     "TABLE",
+    "NoSuchForm",
     "Representation",
     "as_yaml",
     "metadata_bytes",
@@ -68,6 +69,10 @@ class _OnlyMetadata(msgspec.Struct, frozen=True, gc=False):
 
 
 _decode_metadata: Final = msgspec.json.Decoder(_OnlyMetadata).decode
+
+
+class NoSuchForm(ApiError):
+    """406 for a list that was requested as one object, or the reverse: found only when the answer is rendered."""
 
 
 class Representation(msgspec.Struct, frozen=True):
@@ -148,7 +153,7 @@ def _check_kind(served: ServedResource, chosen: ResponseFormat, wrong: str) -> N
         if served.custom and wrong == METADATA_LIST:
             raise ApiError("content is not a list", code=500, reason="")  # as upstream, whose objects are untyped
         found = "is a list" if wrong == METADATA else "is not a list"
-        raise ApiError(f"you requested {wrong}, but the requested object {found}", code=406, reason="NotAcceptable")
+        raise NoSuchForm(f"you requested {wrong}, but the requested object {found}", code=406, reason="NotAcceptable")
 
 
 def render_deleted(

@@ -47,11 +47,9 @@ def _set_event_defaults(tree: Object) -> None:
 
 
 def set_lease_defaults(tree: Object) -> None:
-    """Normalizes the timestamps of a Lease to UTC, and drops the fields of coordinated leader election (alpha)."""
+    """Normalizes the timestamps of a Lease to UTC."""
     spec = tree.setdefault("spec", {})
     _normalize_micro_times(spec, ("acquireTime", "renewTime"))
-    for name in ("strategy", "preferredHolder"):
-        spec.pop(name, None)
 
 
 def _normalize_micro_times(tree: Object, names: Iterable[str]) -> None:

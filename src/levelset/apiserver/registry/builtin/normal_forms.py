@@ -1,20 +1,21 @@
 """Normal forms of built-in kinds: canonical quantities, and what kube-apiserver prints although no client set it.
 
 The latter are Go's structs and numbers without `omitempty`. They belong to no field manager, so they are set after the
-fields of the client are recorded.
+fields of the client are recorded. So are fields dropped whose features are disabled.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
 from levelset.apiserver.resources.json_members import list_member, map_member
-from levelset.apiserver.resources.served_resource import Object
+from levelset.apiserver.resources.served_resource import Dropped, Object
 from levelset.errors import BadQuantity
 from levelset.objects.quantity import Quantity
 
 __all__ = [
     "CONDITION_TIMES",
+    "DISABLED",
     "STATUS",
     "ZEROS",
     "canonical",
@@ -27,6 +28,8 @@ __all__ = [
 
 APPS: Final = "apps"
 RBAC: Final = "rbac.authorization.k8s.io"
+_CONTAINER_GROUPS: Final = ("containers", "initContainers", "ephemeralContainers")
+_TEMPLATE: Final = ("spec", "template", "spec")
 # Paths of members that are always there, and their zero.
 ZEROS: Final[dict[tuple[str, str], tuple[tuple[str, Any], ...]]] = {
     ("", "PodTemplate"): (("template.metadata", {}),),
@@ -155,3 +158,52 @@ def set_canonical_list(resources: Any) -> None:
     if resources:
         for name, value in resources.items():
             resources[name] = canonical(value, milli=True)
+
+
+def _drop_members(*names: str) -> Callable[[Object], list[Dropped]]:
+    def drop(tree: Object) -> list[Dropped]:
+        spec = map_member(tree, "spec")
+        return [(spec, name, spec.pop(name)) for name in names if name in spec]
+
+    return drop
+
+
+def _drop_of_pod(*path: str) -> Callable[[Object], list[Dropped]]:
+    def drop(tree: Object) -> list[Dropped]:
+        spec: Any = tree
+        for name in path:
+            spec = map_member(spec, name)
+        dropped: list[Dropped] = []
+        if "schedulingGroup" in spec:
+            dropped.append((spec, "schedulingGroup", spec.pop("schedulingGroup")))
+        for group in _CONTAINER_GROUPS:
+            for container in list_member(spec, group):
+                if "lifecycle" in container:
+                    _drop_stop_signal(container, dropped)
+        return dropped
+
+    return drop
+
+
+def _drop_stop_signal(container: Object, dropped: list[Dropped]) -> None:
+    lifecycle = map_member(container, "lifecycle")
+    if "stopSignal" in lifecycle:
+        dropped.append((lifecycle, "stopSignal", lifecycle.pop("stopSignal")))
+        if not lifecycle:
+            dropped.append((container, "lifecycle", container.pop("lifecycle")))
+
+
+DISABLED: Final[dict[tuple[str, str], Callable[[Object], list[Dropped]]]] = {
+    ("coordination.k8s.io", "Lease"): _drop_members("strategy", "preferredHolder"),
+    ("storage.k8s.io", "CSIDriver"): _drop_members("preventPodSchedulingIfMissing"),
+    ("", "Pod"): _drop_of_pod("spec"),
+    ("", "PodTemplate"): _drop_of_pod("template", "spec"),
+    ("", "ReplicationController"): _drop_of_pod(*_TEMPLATE),
+    **{(APPS, kind): _drop_of_pod(*_TEMPLATE) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")},
+    ("batch", "Job"): _drop_of_pod(*_TEMPLATE),
+    ("batch", "CronJob"): _drop_of_pod("spec", "jobTemplate", *_TEMPLATE),
+}
+"""What takes fields out of an object whose features are off by default in Kubernetes 1.36.
+
+Upstream they are dropped after the owners of all fields were computed: the writer owns what is not stored.
+"""

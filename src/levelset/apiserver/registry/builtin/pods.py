@@ -125,8 +125,6 @@ def _set_lifecycle_defaults(container: Object) -> None:
     lifecycle = map_member(container, "lifecycle")
     for hook in ("postStart", "preStop"):
         _set_http_defaults(map_member(lifecycle, hook))
-    if lifecycle.pop("stopSignal", None) is not None and not lifecycle:  # alpha
-        del container["lifecycle"]
 
 
 def _set_canonical_resources(resources: Object) -> None:

@@ -8,6 +8,7 @@ from levelset.apiserver.resources.served_resource import Object
 
 __all__ = [
     "prepare_attachment_create",
+    "prepare_driver_update",
     "set_capacity_defaults",
     "set_claim_defaults",
     "set_claim_template_defaults",
@@ -29,9 +30,14 @@ def set_driver_defaults(driver: Object) -> None:
     spec = driver.setdefault("spec", {})
     for name, value in _DRIVER_DEFAULTS.items():
         spec.setdefault(name, value)
-    spec.pop("preventPodSchedulingIfMissing", None)  # alpha
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
+
+
+def prepare_driver_update(new: Object, old: Object) -> None:
+    """Counts the changes of a CSIDriver, of which a new one has none."""
+    if new.get("spec") != old.get("spec"):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
 def set_capacity_defaults(capacity: Object) -> None:

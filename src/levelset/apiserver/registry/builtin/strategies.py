@@ -189,6 +189,7 @@ def _rules(key: tuple[str, str]) -> Rules:
         name_check=NAME_CHECKS.get(key, check_dns1123_subdomain),
         names_prefixes=key != ("policy", "PodDisruptionBudget"),
         default=DEFAULTERS.get(key),
+        drop_disabled=normal_forms.DISABLED.get(key),
         prepare_create=_prepare_create(key),
         prepare_update=_prepare_update(key),
         prepare_part=_prepare_part(key),
@@ -344,6 +345,7 @@ PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_update,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_update,
     CERTIFICATE_REQUEST: certificate_requests.prepare_update,
+    ("storage.k8s.io", "CSIDriver"): storage_and_devices.prepare_driver_update,
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from levelset.apiserver.resources.served_resource import ServedResource
+from levelset.apiserver.resources.served_resource import Dropped, ServedResource
 from levelset.apiserver.schema.builtin_schemas import COMPONENT, DATA, builtin_names, library
 from levelset.objects.json_tree import is_list, is_map
 from levelset.patch.field_sets import Node
@@ -31,8 +31,6 @@ __all__ = [
 ]
 
 _RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"  # any JSON, which is no struct
-Removed = tuple[dict[str, Any], str, Any]
-"""A map, the name of the member that it had, and the value."""
 
 
 class _Below(dict[str, "Members | None"]):
@@ -111,12 +109,12 @@ def preload() -> None:
     _table()
 
 
-def omit_empty(members: Members, tree: dict[str, Any]) -> list[Removed]:
+def omit_empty(members: Members, tree: dict[str, Any]) -> list[Dropped]:
     """Removes what Go does not write, in place; returns the empty lists and maps, which rules tell from absent ones.
 
     The metadata are left to others.
     """
-    removed: list[Removed] = []
+    removed: list[Dropped] = []
     _walk(members, tree, removed)
     return removed
 
@@ -126,13 +124,13 @@ def write_members(members: Members, tree: dict[str, Any]) -> None:
     _walk(members, tree, None)
 
 
-def restore(removed: list[Removed]) -> None:
+def restore(removed: list[Dropped]) -> None:
     """Puts back what was removed."""
     for owner, name, value in removed:
         owner[name] = value
 
 
-def _walk(members: Members, tree: dict[str, Any], removed: list[Removed] | None) -> None:
+def _walk(members: Members, tree: dict[str, Any], removed: list[Dropped] | None) -> None:
     """Removes what is empty to `removed`; without it, adds what is always there: most writes need both."""
     if removed is None and not members.always.issubset(tree):
         _add_zeros(members, tree)
@@ -160,7 +158,7 @@ def _add_zeros(members: Members, tree: dict[str, Any]) -> None:
             tree[name] = {} if zero == {} else zero
 
 
-def _remove(members: Members, tree: dict[str, Any], removed: list[Removed] | None) -> None:
+def _remove(members: Members, tree: dict[str, Any], removed: list[Dropped] | None) -> None:
     omitted = members.omitted
     for name in [one for one, value in tree.items() if not value and one in omitted]:
         value: Any = tree.pop(name)

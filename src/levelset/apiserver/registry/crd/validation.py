@@ -354,7 +354,7 @@ def _selectable_problem(text: str, schema: Any) -> str:
         properties = node.get("properties") if isinstance(node, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - a JSON tree
         node = properties.get(name) if isinstance(properties, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - a JSON tree
         if node is None:
-            return "must point to a field that the schema specifies"
+            return "is an invalid path: does not refer to a valid field"
     if not isinstance(node, dict) or node.get("type") not in ("string", "boolean", "integer"):  # pyright: ignore[reportUnknownMemberType] - a JSON tree
         detail = "Enum string fields and strings with formats are allowed."
         return f"must point to a field of type string, boolean or integer. {detail}"

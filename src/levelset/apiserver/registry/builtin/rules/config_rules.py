@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 LIMIT_TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
+CONTAINER_BOUNDS: Final = ("default", "defaultRequest")
 BOUNDS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 
 
@@ -63,7 +64,7 @@ def _limits(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
 def _limit(limit: Any, at: str, out: list[Cause], kind: str) -> None:
     check_name: Any = check_container_resource_name if kind in ("Container", "Pod") else check_resource_name
     for name in BOUNDS:
-        if kind == "Pod" and name in ("default", "defaultRequest"):
+        if kind == "Pod" and name in CONTAINER_BOUNDS:
             if limit.get(name):
                 out.append(field_errors.forbidden(f"{at}.{name}", "may not be specified when `type` is 'Pod'"))
             continue
@@ -75,7 +76,8 @@ def _limit(limit: Any, at: str, out: list[Cause], kind: str) -> None:
             check_name(key, f"{at}.{name}[{key}]", out)
     keys = sorted({key for name in BOUNDS for key in map_member(limit, name)})
     for key in keys:
-        _compare_bounds({name: map_member(limit, name).get(key) for name in BOUNDS}, key, at, out)
+        names = [name for name in BOUNDS if kind != "Pod" or name not in CONTAINER_BOUNDS]
+        _compare_bounds({name: map_member(limit, name).get(key) for name in names}, key, at, out)
 
 
 def _compare_bounds(given: Any, key: str, at: str, out: list[Cause]) -> None:
