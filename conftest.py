@@ -1,8 +1,12 @@
 """What every test gets: no stray event loop, and a guard that fails a test which blocks the event loop."""
 
 import asyncio
+import faulthandler
 import gc
 import os
+import random
+import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +14,26 @@ import uvloop
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-__all__ = ["blocking_guard", "file_access", "pytest_collection_finish", "pytest_configure"]
+__all__ = ["blocking_guard", "file_access", "pytest_collection_finish", "pytest_configure", "pytest_runtest_setup"]
+
+_WATCHDOG = pytest.StashKey[tuple[int, float]]()
+"""The file descriptor for the stacks of a run that hangs, and the time of the last test that was seen to start."""
 
 
-def pytest_configure() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Seeds the random numbers of a test, and ends the run 15 minutes after it, with the stacks of all threads.
+
+    It is for tests that not even their timeout ends. The settings of pytest and pytest-randomly do the same for more:
+    a thread is started for every test, and seeds are set three times. Here the clock is set once in a minute.
+    """
+    random.seed(f"{item.config.getoption('randomly_seed', 0)} {item.nodeid}")
+    stderr, seen = item.config.stash[_WATCHDOG]
+    if (now := time.monotonic()) - seen > 60:
+        faulthandler.dump_traceback_later(900, file=stderr, exit=True)
+        item.config.stash[_WATCHDOG] = stderr, now
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Clears the current event loop, and makes property tests independent of the clock.
 
     Without it, asyncio creates a loop on the first `get_event_loop`, which is never closed: a ResourceWarning in
@@ -33,6 +53,10 @@ def pytest_configure() -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("levelset")
+    config.option.randomly_reset_seed = False  # once per test is enough, below
+    # A copy, since what the tests write to their own is captured.
+    config.stash[_WATCHDOG] = os.dup(sys.__stderr__.fileno()) if sys.__stderr__ else 2, -1e9
+    gc.disable()  # until all tests are collected: what is made until then stays
 
 
 def pytest_collection_finish() -> None:
@@ -40,6 +64,7 @@ def pytest_collection_finish() -> None:
 
     Otherwise every full collection would traverse them.
     """
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)

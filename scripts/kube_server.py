@@ -51,8 +51,7 @@ class Server:
     ) -> Reply:
         """Sends a request; an answer with an error is returned as any other."""
         if self._connection is None:
-            host, _, port = self.url.removeprefix("https://").partition(":")
-            self._connection = http.client.HTTPSConnection(host, int(port), timeout=60, context=_unverified())
+            self._connection = self.connect()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type, "Accept": accept}
         data = None if body is None else json.dumps(body).encode()
         try:
@@ -63,6 +62,11 @@ class Server:
             self._connection.close()
             self._connection = None
             raise
+
+    def connect(self) -> http.client.HTTPSConnection:
+        """A new connection, for requests that are sent in another way."""
+        host, _, port = self.url.removeprefix("https://").partition(":")
+        return http.client.HTTPSConnection(host, int(port), timeout=60, context=_unverified())
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Records the answers of kube-apiserver to the objects in tests/conformance/builtin/cases.
 
     make record-builtin                 # all areas
-    make record-builtin AREAS=workloads # some of them, or of the topics in sequences/
+    make record-builtin AREAS=workloads # some of them, or of the topics in sequences/ and requests/
 
 Starts kube-apiserver and etcd (built by `kube_binaries.py` on first use) and writes tests/conformance/builtin/answers.
 With `--server URL --token TOKEN` a running server is used.
@@ -11,14 +11,17 @@ import argparse
 import http.client
 import json
 import sys
+import time
 from collections.abc import Iterable
 from typing import Any
 
 from scripts.kube_server import Server, serve
 
-from tests.conformance.builtin import recorded_objects, recorded_resources, recorded_sequences
+from tests.conformance.builtin import recorded_objects, recorded_requests, recorded_resources, recorded_sequences
 
 __all__ = ["main", "record"]
+
+_SETTLED = 5.0  # seconds until discovery and OpenAPI have new definitions
 
 
 def record(server: Server, areas: Iterable[str]) -> int:
@@ -28,7 +31,9 @@ def record(server: Server, areas: Iterable[str]) -> int:
         server.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     _record_resources(server)
     count = sum(_record_topic(server, topic) for topic in recorded_sequences.TOPICS if topic in chosen)
-    for area in (one for one in chosen if one not in recorded_sequences.TOPICS):
+    count += sum(_record_requests(server, topic) for topic in recorded_requests.TOPICS if topic in chosen)
+    others = {*recorded_sequences.TOPICS, *recorded_requests.TOPICS}
+    for area in (one for one in chosen if one not in others):
         for plural in ("limitranges", "resourcequotas"):  # of an area before, which would change Pods
             server.request("DELETE", f"/api/v1/namespaces/{recorded_objects.NAMESPACE}/{plural}")
         found = {base.name: _answers(base, server) for base in recorded_objects.load(area)}
@@ -50,6 +55,43 @@ def _record_topic(server: Server, topic: str) -> int:
     count = sum(map(len, found.values()))
     print(f"{topic}: {count} answers in sequences")
     return count
+
+
+def _record_requests(server: Server, topic: str) -> int:
+    """Records the answers to single requests; returns their number."""
+    preparing = Server(server.url, server.token)  # the connection of the other one may have been idle for too long
+    for path, tree in recorded_requests.setup(topic):
+        while preparing.request("POST", path, tree).code == 404:  # a definition is not served yet
+            time.sleep(0.1)
+    time.sleep(_SETTLED)
+    found: dict[str, list[str]] = {}
+    requests, connection = recorded_requests.load(topic), server.connect()
+    for one in requests:
+        answer = recorded_requests.answer(one, _reply(connection, server.token, one))
+        found.setdefault(json.dumps(answer, separators=(",", ":")), []).append(one.key)
+    rows = [f"[{answer}, {json.dumps(keys, indent=1)}]" for answer, keys in found.items()]
+    recorded_requests.answers_file(topic).write_text("[\n" + ",\n".join(rows) + "\n]\n")
+    print(f"{topic}: {len(requests)} answers to requests, {len(found)} of them different")
+    return len(requests)
+
+
+def _reply(
+    connection: http.client.HTTPSConnection, token: str, request: recorded_requests.Request
+) -> recorded_requests.Reply:
+    body = None if request.body is None else json.dumps(request.body).encode()
+    headers = {"Authorization": f"Bearer {token}"}
+    headers |= {} if request.accept is None else {"Accept": request.accept}
+    headers |= {} if body is None else {"Content-Type": request.media}
+    connection.request(request.method, request.path, body, headers)
+    answer = connection.getresponse()
+    if answer.status == 429:  # the cache of a new kind is not ready
+        answer.read()
+        time.sleep(1)
+        return _reply(connection, token, request)
+    if request.is_watch and answer.status == 200:
+        connection.close()  # it opens again with the next request
+        return recorded_requests.Reply(200, answer.getheader("Content-Type"), b"")
+    return recorded_requests.Reply(answer.status, answer.getheader("Content-Type"), answer.read())
 
 
 def _sequence_answers(sequence: recorded_sequences.Sequence, server: Server) -> dict[str, Any]:
@@ -98,7 +140,9 @@ def _answers(base: recorded_objects.Base, server: Server) -> dict[str, Any]:
 def main() -> int:
     """Records the areas of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("areas", nargs="*", default=[*recorded_objects.AREAS, *recorded_sequences.TOPICS])
+    parser.add_argument(
+        "areas", nargs="*", default=[*recorded_objects.AREAS, *recorded_sequences.TOPICS, *recorded_requests.TOPICS]
+    )
     parser.add_argument("--server")
     parser.add_argument("--token", default="")
     given = parser.parse_args()

@@ -41,7 +41,9 @@ async def main() -> None:
 def attach(manager: Manager, given: Recorder | None, recorder: Recorder) -> None:
     """Attaches the recorder everywhere, or detaches it: as when it opens and ends, but the file stays open."""
     manager.cluster.attach(given)
-    attach_tap(manager.cluster.client, given)
+    if recorder._detach_tap is not None:
+        recorder._detach_tap()
+    recorder._detach_tap = None if given is None else attach_tap(manager.cluster.client, given)
     asyncio.get_running_loop().set_task_factory(None if given is None else recorder._create_task)
     for one in manager.controllers.values():
         one.trace(given)

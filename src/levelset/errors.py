@@ -396,8 +396,16 @@ class BadQuantity(Malformed):
 class BadSelector(Malformed):
     """A label or field selector that is invalid.
 
+    `api_message` is what kube-apiserver says of the same text, if the selector was parsed from one.
+
     What to do: write it as kubectl does: `app=shop,tier in (web,api),!old`.
     """
+
+    def __init__(
+        self, message: str, *, field: str | None = None, position: int | None = None, api_message: str = ""
+    ) -> None:
+        super().__init__(message, field=field, position=position)
+        self.api_message = api_message
 
 
 class BadPointer(Malformed):

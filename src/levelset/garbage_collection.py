@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["keep_imported", "paused", "raise_threshold"]
+__all__ = ["exempt", "loading", "paused", "raise_threshold"]
 
 # Python collects its youngest objects after every 700 allocations (3.13: 2,000). Imports, caches and decoded objects
 # allocate hundreds of thousands that stay: collections that free nothing took a tenth of a start, and a third of the
@@ -23,19 +23,34 @@ def raise_threshold() -> None:
         gc.set_threshold(_THRESHOLD, *older)
 
 
-def keep_imported() -> None:
+def exempt(what: str) -> None:
     """Exempts all that exists now from collections: modules, classes and functions stay as long as the process.
 
-    For programs that are about to run until they are stopped. Does nothing the second time, where objects would be
-    exempt that are no longer of the start.
+    For programs that are about to run until they are stopped, when they have loaded `what`. Does nothing the second
+    time, where objects would be exempt that are no longer of the start.
     """
-    if gc.get_freeze_count() == 0:
+    if what not in _exempted:
+        _exempted.add(what)
         gc.freeze()
+
+
+_exempted: Final[set[str]] = set()
+
+
+@contextmanager
+def loading(what: str) -> Generator[None, None, None]:
+    """No collections within the block, which loads or starts a part of the program, and none of what that made.
+
+    Without the second, the first collection after the block would visit all of it at once.
+    """
+    with paused():
+        yield
+        exempt(what)
 
 
 @contextmanager
 def paused() -> Generator[None, None, None]:
-    """No collections within the block, which imports: nearly all that it allocates stays."""
+    """No collections within the block: nearly all that it allocates stays."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -60,6 +60,32 @@ print(before == 0, first > 1000, event_loop.run(count()) <= first)
 """
 
 
+LOADING = """
+import gc
+from levelset.garbage_collection import loading
+gc.set_threshold(1000, 10, 10)
+visits = []
+gc.callbacks.append(lambda phase, _: visits.append(phase))
+def load():
+    with loading("modules"):
+        made = [[number] for number in range(100_000)]
+    return made
+first = load(), len(visits), gc.get_freeze_count()
+second = load(), len(visits), gc.get_freeze_count()
+try:
+    with loading("more"):
+        raise ValueError
+except ValueError:
+    pass
+print(first[1] == 0, first[2] > 100_000, second[2] == first[2], gc.get_freeze_count() == first[2], gc.isenabled())
+"""
+
+
+def test_what_was_loaded_is_not_collected_afterwards_either_but_only_the_first_time_and_if_it_did_not_fail() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADING], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["True"] * 5
+
+
 def test_what_exists_when_the_first_loop_starts_is_exempt_from_collections_and_nothing_later() -> None:
     # In a process of its own: this one has exempted the tests.
     done = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)

@@ -133,7 +133,7 @@ async def test_an_unexpected_error_of_an_awaited_response_is_logged_too(caplog: 
         assert (await send(app, "GET", "/version")).status == 500
 
 
-@pytest.mark.parametrize("text", ["abc", "5", "s", "1s2", "-1s", "1s "])
+@pytest.mark.parametrize("text", ["abc", "5", "s", "1s2", "-", "1s "])
 def test_an_invalid_timeout_is_a_bad_request(text: str) -> None:
     app, _ = make()
     assert get(app, CONFIGMAPS, f"timeout={text}").status == 400
@@ -147,7 +147,7 @@ def test_an_invalid_timeout_is_rejected_in_linear_time(text: str) -> None:
     assert time.process_time() - start < 1
 
 
-@pytest.mark.parametrize("text", ["5s", "1m30s", "1.5h", "0", "100ms", ""])
+@pytest.mark.parametrize("text", ["5s", "1m30s", "1.5h", "0", "100ms", "-1s", ""])
 def test_a_timeout_is_a_duration(text: str) -> None:
     app, _ = make()
     assert get(app, CONFIGMAPS, f"timeout={text}").status == 200

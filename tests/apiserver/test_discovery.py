@@ -115,8 +115,8 @@ async def test_a_terminating_crd_offers_no_create() -> None:
     assert verbs == ["delete", "deletecollection", "get", "list", "watch"]
 
 
-@pytest.mark.parametrize("form", ["v2", "v2beta1"])
-async def test_aggregated_discovery_has_all_groups(form: str) -> None:
+async def test_aggregated_discovery_has_all_groups() -> None:
+    form = "v2"
     reader = Reader(await KindsHarness.make())
     response = reader.respond("/apis", accept=f"{AGGREGATED.format(form)},application/json")
     assert dict(response.headers)["Content-Type"] == AGGREGATED.format(form)
@@ -125,7 +125,7 @@ async def test_aggregated_discovery_has_all_groups(form: str) -> None:
     apps = next(one for one in document["items"] if one["metadata"].get("name") == "apps")
     deployments = next(one for one in apps["versions"][0]["resources"] if one["resource"] == "deployments")
     assert (deployments["scope"], deployments["singularResource"]) == ("Namespaced", "deployment")
-    assert deployments["responseKind"] == {"group": "apps", "version": "v1", "kind": "Deployment"}
+    assert deployments["responseKind"] == {"group": "", "version": "", "kind": "Deployment"}
     assert [one["subresource"] for one in deployments["subresources"]] == ["scale", "status"]
 
 
@@ -138,8 +138,9 @@ async def test_the_core_group_has_its_own_aggregated_document() -> None:
 async def test_an_unknown_aggregated_version_falls_back_to_unaggregated_discovery() -> None:
     reader = Reader(await KindsHarness.make())
     assert reader.read("/apis", accept=f"{AGGREGATED.format('v9')},application/json")["kind"] == "APIGroupList"
-    wanted = f"application/json;q=0.9,{AGGREGATED.format('v2')}"
-    assert reader.read("/apis", accept=wanted)["kind"] == "APIGroupDiscoveryList"
+    assert reader.read("/apis", accept=f"{AGGREGATED.format('v2beta1')},application/json")["kind"] == "APIGroupList"
+    wanted = f"application/json,{AGGREGATED.format('v2')};q=0.1"
+    assert reader.read("/apis", accept=wanted)["kind"] == "APIGroupDiscoveryList"  # as upstream, if it is accepted
 
 
 async def test_an_aggregated_document_is_not_modified_for_its_etag() -> None:
@@ -161,15 +162,15 @@ CATALOG = Catalog(builtin_kinds())
 
 
 def test_the_aggregated_core_group_has_no_name_and_is_alone() -> None:
-    document = aggregated_groups(CATALOG, "v2", core=True)
+    document = aggregated_groups(CATALOG, core=True)
     assert [one["metadata"].get("name") for one in document["items"]] == [None]
     assert [one["version"] for one in document["items"][0]["versions"]] == ["v1"]
 
 
 def test_the_other_aggregated_groups_are_in_the_order_of_the_catalog() -> None:
-    document = aggregated_groups(CATALOG, "v2beta1", core=False)
+    document = aggregated_groups(CATALOG, core=False)
     assert [one["metadata"]["name"] for one in document["items"]] == CATALOG.groups()[1:]
-    assert document["apiVersion"] == "apidiscovery.k8s.io/v2beta1"
+    assert document["apiVersion"] == "apidiscovery.k8s.io/v2"
     assert {version["freshness"] for one in document["items"] for version in one["versions"]} == {"Current"}
 
 
@@ -188,10 +189,11 @@ def test_the_storage_version_hash_is_that_of_the_storage_version() -> None:
     assert hashes[0] == hashes[1] != hashes[2]
 
 
-def test_subresources_are_sorted_by_name() -> None:
+def test_subresources_are_sorted_by_name_unless_the_resource_is_a_custom_one() -> None:
     served = replace(WIDGETS, status=True, scale=ScalePaths(".spec.n", ".status.n"), logs=print)
-    assert [part.name for part in subresources_of(served)] == ["log", "scale", "status"]
-    assert [row["name"] for row in api_resources(served)[1:]] == ["widgets/log", "widgets/scale", "widgets/status"]
+    assert [part.name for part in subresources_of(served)] == ["status", "scale", "log"]
+    assert [part.name for part in subresources_of(replace(served, custom=False))] == ["log", "scale", "status"]
+    assert [row["name"] for row in api_resources(served)[1:]] == ["widgets/status", "widgets/scale", "widgets/log"]
 
 
 @pytest.mark.parametrize(("given", "minor", "git"), [("1.34", "34", "v1.34.0"), ("v1.33.7", "33", "v1.33.7")])

@@ -1,10 +1,18 @@
 import socket
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from levelset.apiserver.kubeconfig_file import ConnectionInfo, check_kubeconfig, read_kubeconfig, write_kubeconfig
+from levelset.apiserver.kubeconfig_file import (
+    ConnectionInfo,
+    check_kubeconfig,
+    claim_kubeconfig,
+    read_kubeconfig,
+    release_kubeconfig,
+    write_kubeconfig,
+)
 from levelset.errors import ConfigError
 
 CONTACT = ConnectionInfo("https://127.0.0.1:6443", "it's a 'secret'", b"-----BEGIN CERTIFICATE-----\n")
@@ -78,3 +86,39 @@ def test_the_kubeconfig_of_a_running_server_is_not_overwritten(tmp_path: Path) -
         with pytest.raises(ConfigError, match=r"belongs to a running server .*choose another file with --kubeconfig"):
             check_kubeconfig(path)
     check_kubeconfig(path)
+
+
+def test_a_file_that_another_running_server_has_written_since_the_check_is_not_claimed(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    check_kubeconfig(path)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        first = ConnectionInfo(f"https://127.0.0.1:{server.getsockname()[1]}", "first")
+        claim_kubeconfig(path, first)
+        with pytest.raises(ConfigError, match="belongs to a running server"):
+            claim_kubeconfig(path, CONTACT)
+        assert read_kubeconfig(path) == first
+        claim_kubeconfig(path, ConnectionInfo(first.url, "again"))  # its own address, left by an earlier run
+    claim_kubeconfig(path, CONTACT)
+    assert read_kubeconfig(path) == CONTACT
+
+
+@pytest.mark.parametrize("other", [ConnectionInfo("http://127.0.0.1:1", "t"), ConnectionInfo(CONTACT.url, "t")])
+def test_only_its_own_file_is_released(tmp_path: Path, other: ConnectionInfo) -> None:
+    path = tmp_path / "k"
+    release_kubeconfig(path, CONTACT)
+    write_kubeconfig(path, other)
+    release_kubeconfig(path, CONTACT)
+    assert read_kubeconfig(path) == other
+    release_kubeconfig(path, other)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_claimed_while_another_server_releases_it_stays(tmp_path: Path) -> None:
+    path, later = tmp_path / "k", ConnectionInfo("http://127.0.0.1:1", "later")
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(100):
+            write_kubeconfig(path, CONTACT)
+            both = threads.submit(release_kubeconfig, path, CONTACT), threads.submit(write_kubeconfig, path, later)
+            for one in both:
+                one.result()
+            assert read_kubeconfig(path) == later

@@ -64,12 +64,52 @@ def test_any_cluster_has_a_dashboard(tmp_path: Path) -> None:
         with command(argv, tmp_path) as process:
             url = process.until("dashboard ")[-1].split()[1]
             opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-            opener.open(url).read()
-            base = url.partition("?")[0]
+            base = opener.open(url).geturl().partition("?")[0]
             kinds = {one["kind"]: one["count"] for one in json.load(opener.open(f"{base}api/kinds"))["kinds"]}
             assert json.load(opener.open(f"{base}api/problems"))["total"] == 0
             assert json.load(opener.open(f"{base}api/status"))["hasActions"] is True
     assert kinds["v1/Namespace"] >= 4
+
+
+def test_the_managers_of_a_cluster_are_shown_whatever_process_they_are_in(tmp_path: Path) -> None:
+    kubeconfig = str(tmp_path / "kubeconfig")
+    (tmp_path / "pages.py").write_text(_PAGES)
+    with command(["levelset", "serve", "--kubeconfig", kubeconfig, "--port", "0"], tmp_path) as served:
+        served.until("kubeconfig")
+        manager = ["levelset", "run", "pages.py", "--kubeconfig", kubeconfig, "-o", "json"]
+        board = ["levelset", "dashboard", "--kubeconfig", kubeconfig, "-o", "json"]
+        elsewhere = ["levelset", "run", "pages.py", "--local", "-o", "json"]
+        with command(manager, tmp_path) as running, command(elsewhere, tmp_path) as other:
+            running.until("watches")
+            other.until("watches")
+            with command(board, tmp_path) as process:
+                url = json.loads(process.until("dashboard")[-1])["dashboard"]
+                opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+                base = opener.open(url).geturl().partition("?")[0]
+                status = json.load(opener.open(f"{base}api/status"))
+                problems = json.load(opener.open(f"{base}api/problems"))["problems"]
+                query = "kind=v1/Namespace&name=kube-system"
+                timeline = json.load(opener.open(f"{base}api/object?{query}"))["reconciles"]
+    (found,) = status["managers"]  # not the one of another server
+    assert [(one["name"], one["manager"]) for one in status["controllers"]] == [
+        ("pages", found["name"].partition(" (")[0])
+    ]
+    assert [(one["object"]["name"], one["message"]) for one in problems] == [("kube-system", "RuntimeError: not mine")]
+    assert timeline[-1]["reasons"] == ["it was there at the start"]
+
+
+_PAGES = """
+from levelset import Controller
+from levelset.kinds.core_v1 import Namespace
+
+
+async def reconcile(one: Namespace, ctx):
+    if one.name == "kube-system":
+        raise RuntimeError("not mine")
+
+
+pages = Controller(Namespace, reconcile, name="pages")
+"""
 
 
 def test_a_cluster_that_cannot_be_reached_is_an_error(tmp_path: Path) -> None:
@@ -86,8 +126,8 @@ def test_files_of_past_runs_need_no_cluster(tmp_path: Path) -> None:
         url, _, place = facts["dashboard"].partition("#")
         assert place == "/runs"
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        opener.open(url).close()
-        with opener.open(f"{url.partition('?')[0]}api/run?number=0") as response:
+        base = opener.open(url).geturl().partition("?")[0]
+        with opener.open(f"{base}api/run?number=0") as response:
             assert json.load(response)["count"] == 5
 
 

@@ -12,11 +12,12 @@ import sys
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from levelset.apiserver.kubeconfig_file import read_kubeconfig
+from levelset.apiserver.kubeconfig_file import ConnectionInfo, read_kubeconfig
 
 START = """
 import click
@@ -103,33 +104,70 @@ def test_watches_end_properly_when_the_server_stops(tmp_path: Path) -> None:
         connection.close()
 
 
-def test_compact_removes_the_history(tmp_path: Path) -> None:
-    with serving(tmp_path, "--data", "data.db", "--token-file", "token", "--kubeconfig", "k"):
-        assert (
-            run(tmp_path, "compact", "--kubeconfig", "k").stdout
-            == "compacted 62 changes; history begins at revision 62\n"
-        )
-        assert read_kubeconfig(tmp_path / "k").token == (tmp_path / "token").read_text().strip()
+def test_compact_removes_the_history_of_a_running_server_and_fails_for_a_stopped_one(tmp_path: Path) -> None:
+    with serving(tmp_path, "--data", "data.db", "--token-file", "token", "--kubeconfig", "my k") as (_, lines):
+        assert "  kubectl --kubeconfig 'my k' get namespaces\n" in lines  # quoted for the shell
+        outcome = run(tmp_path, "compact", "--kubeconfig", "my k")
+        assert outcome.stdout == "compacted 62 changes; history begins at revision 62\n"
+        assert read_kubeconfig(tmp_path / "my k").token == (tmp_path / "token").read_text().strip()
+    outcome = run(tmp_path, "compact", "--kubeconfig", "my k")
+    assert outcome.returncode == 1
+    assert "Is it running?" in outcome.stderr
 
 
-def test_data_in_a_file_survives_a_restart(tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Restart:
+    """What a server leaves that was started twice on one file, the second time with files that others can open."""
+
+    folder: Path
+    contacts: list[ConnectionInfo]
+    outcomes: list[tuple[int, str]]
+
+
+SECRET = ["a.db", "a.db.token", "a.db.authority"]
+
+
+@pytest.fixture(scope="module")
+def restart(tmp_path_factory: pytest.TempPathFactory) -> Restart:
+    made = Restart(tmp_path_factory.mktemp("restart"), [], [])
     for _ in range(2):
-        with serving(tmp_path, "--data", "data.db") as (process, _):
-            assert stop(process, signal.SIGTERM) == (0, "")
-    with sqlite3.connect(tmp_path / "data.db") as connection:
+        with serving(made.folder, "--data", "a.db") as (process, _):
+            made.contacts.append(read_kubeconfig(made.folder / "levelset.kubeconfig"))
+            made.outcomes.append(stop(process, signal.SIGTERM))
+        for name in SECRET:
+            (made.folder / name).chmod(0o644)
+    return made
+
+
+def test_data_in_a_file_survives_a_restart(restart: Restart) -> None:
+    assert [code for code, _ in restart.outcomes] == [0, 0]
+    with sqlite3.connect(restart.folder / "a.db") as connection:
         assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
     connection.close()
+
+
+def test_clients_continue_after_a_restart_on_the_same_file(restart: Restart) -> None:
+    before, after = restart.contacts
+    assert (before.token, before.ca) == (after.token, after.ca)
+
+
+def test_files_that_other_users_can_open_are_named_at_the_start(restart: Restart) -> None:
+    (_, before), (_, after) = restart.outcomes
+    assert (before, len(after.splitlines())) == ("", len(SECRET))
+    for name in SECRET:
+        assert f"{name} can be opened by other users" in after
+        assert f"run chmod 600 {name}" in after
 
 
 def test_a_port_in_use_is_an_error_with_exit_code_2(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        outcome = run(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
+        outcome = run(tmp_path, "serve", "--port", str(taken.getsockname()[1]), "--data", "data.db")
     assert outcome.returncode == 2
     assert "in use" in outcome.stderr
     assert "Traceback" not in outcome.stderr
-    assert not (tmp_path / "levelset.kubeconfig").exists()
+    assert list(tmp_path.iterdir()) == []  # it is found before the data file is opened
 
 
 def test_an_unreadable_data_file_is_an_error_and_stays_unchanged(tmp_path: Path) -> None:
@@ -147,44 +185,12 @@ def test_a_directory_as_data_is_an_error_that_suggests_a_file(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_port_in_use_is_found_before_the_data_file_is_opened(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        assert run(tmp_path, "serve", "--port", str(taken.getsockname()[1]), "--data", "data.db").returncode == 2
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_foreign_kubeconfig_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "k").write_text("clusters:\n- name: production\n")
-    outcome = run(tmp_path, "serve", "--kubeconfig", "k")
+    outcome = run(tmp_path, "serve", "--kubeconfig", "k", "--data", "data.db")
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert (tmp_path / "k").read_text() == "clusters:\n- name: production\n"
-
-
-def test_a_foreign_kubeconfig_is_found_before_anything_is_created(tmp_path: Path) -> None:
-    (tmp_path / "k").write_text("clusters:\n- name: production\n")
-    assert run(tmp_path, "serve", "--kubeconfig", "k", "--data", "data.db").returncode == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["k"]
-
-
-def test_the_next_command_is_quoted_for_the_shell(tmp_path: Path) -> None:
-    with serving(tmp_path, "--kubeconfig", "my config") as (_, lines):
-        assert "  kubectl --kubeconfig 'my config' get namespaces\n" in lines
-
-
-def test_files_that_other_users_can_open_are_named_at_the_start(tmp_path: Path) -> None:
-    with serving(tmp_path, "--data", "a.db") as (process, _):
-        assert stop(process, signal.SIGTERM) == (0, "")
-    secret = ["a.db", "a.db.token", "a.db.authority"]
-    for name in secret:
-        (tmp_path / name).chmod(0o644)
-    with serving(tmp_path, "--data", "a.db") as (process, _):
-        code, errors = stop(process, signal.SIGTERM)
-    assert code == 0
-    for name in secret:
-        assert f"{name} can be opened by other users" in errors
-        assert f"run chmod 600 {name}" in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["k"]  # it is found before anything is created
 
 
 def test_revisions_of_a_memory_server_grow_over_restarts(tmp_path: Path) -> None:
@@ -201,20 +207,3 @@ def test_compact_without_a_kubeconfig_is_refused(tmp_path: Path) -> None:
     outcome = run(tmp_path, "compact")
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert "levelset serve" in outcome.stderr
-
-
-def test_compact_of_a_stopped_server_fails(tmp_path: Path) -> None:
-    with serving(tmp_path):
-        pass
-    outcome = run(tmp_path, "compact")
-    assert outcome.returncode == 1
-    assert "Is it running?" in outcome.stderr
-
-
-def test_clients_continue_after_a_restart_on_the_same_file(tmp_path: Path) -> None:
-    contacts = []
-    for _ in range(2):
-        with serving(tmp_path, "--data", "data.db") as (process, _):
-            contacts.append(read_kubeconfig(tmp_path / "levelset.kubeconfig"))
-            assert stop(process, signal.SIGTERM) == (0, "")
-    assert (contacts[0].token, contacts[0].ca) == (contacts[1].token, contacts[1].ca)

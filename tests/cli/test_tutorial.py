@@ -17,6 +17,8 @@ HERE = {
     # Not the project's own `src`: a reader of the page has not set anything.
     "PYTHONPATH": os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one),
     "NO_COLOR": "1",
+    # Nor installed what our own tests need: of the plugins of pytest that are here, one is levelset's.
+    "PYTEST_ADDOPTS": "-p no:anyio -p no:asyncio -p no:hypothesispytest -p no:randomly -p no:timeout",
     "PYTHONDONTWRITEBYTECODE": "",  # everything starts twice as fast the second time
 }
 

@@ -56,7 +56,7 @@ async def test_events_that_arrive_together_are_one_batch() -> None:
     async with open_client() as client:
         for name in "abc":
             await client.create(website(name))
-        async with client.watch(Website) as batches:
+        async with client.watch(Website, bookmarks=False) as batches:
             assert shape(await anext(batches)) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
 
 
@@ -83,7 +83,13 @@ async def test_a_watch_takes_the_selectors_and_transforms_of_a_list() -> None:
             assert b"managedFields" not in raw
             return raw.replace(b"nginx", b"caddy")
 
-        options: Any = {"labels": "l=1", "namespace": "default", "managed_fields": False, "transform": caddy}
+        options: Any = {
+            "labels": "l=1",
+            "namespace": "default",
+            "managed_fields": False,
+            "transform": caddy,
+            "bookmarks": False,
+        }
         async with client.watch(Website, **options) as batches:
             (event,) = await anext(batches)
         assert event.cached is not None
@@ -141,7 +147,7 @@ async def test_a_watch_of_less_than_a_second_is_refused() -> None:  # kube-rs 87
 
 async def test_closing_a_watch_frees_its_feed_on_the_server() -> None:
     async with open_client() as client:
-        async with client.watch(Website, resource_version="0") as batches:
+        async with client.watch(Website, resource_version="0", bookmarks=False) as batches:
             reader = asyncio.create_task(anext(batches))
             await asyncio.sleep(0)
             await client.create(website("a"))
@@ -158,7 +164,7 @@ def _watchers(client: Client) -> int:
 
 async def test_closing_the_client_ends_a_watch_that_is_being_read() -> None:
     async with open_client() as client:
-        async with client.watch(Website, resource_version="0") as batches:
+        async with client.watch(Website, resource_version="0", bookmarks=False) as batches:
             reader = asyncio.create_task(anext(batches))
             for _ in range(3):
                 await asyncio.sleep(0)

@@ -121,6 +121,10 @@ class Tab:
         self._session = session
         self._target = target
 
+    async def call(self, method: str, **parameters: Any) -> Any:
+        """The result of a command for this page."""
+        return await self._browser.call(method, self._session, **parameters)
+
     async def run(self, script: str) -> Any:
         """The value of an expression in the page."""
         found = await self._browser.call(

@@ -46,8 +46,8 @@ async def open_dashboard() -> AsyncGenerator[tuple[Dashboard, Client], None]:
 
 
 async def send(page: Dashboard, path: str, method: str = "GET", **headers: str) -> Response:
-    """The response for a browser with the cookie, unless `headers` replace it."""
-    path, _, query = path.partition("?")
+    """The response for a browser with the cookie, unless `headers` replace it; the path is below that of the page."""
+    path, _, query = f"{page.access.root}{path.removeprefix('/')}".partition("?")
     sent = {"Host": "127.0.0.1:8080", "Cookie": f"{page.access.cookie_name}={page.access.token}"}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
     return await page.handle(Request(method=method, path=path, query=query, headers=Headers(sent)))

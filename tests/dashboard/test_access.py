@@ -1,5 +1,6 @@
 """Access control of the dashboard: token, loopback, GET only, same origin."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ COOKIE = ACCESS.cookie.partition(";")[0]
 
 def status(path: str = "/", method: str = "GET", **headers: str) -> int | None:
     sent = {"host": "localhost:1", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    path, _, query = path.partition("?")
+    path, _, query = f"{ACCESS.root}{path.removeprefix('/')}".partition("?")
     refused = ACCESS.refuses(Request(method=method, path=path, query=query, headers=Headers(sent)))
     return None if refused is None else refused[0]
 
@@ -56,6 +57,8 @@ def test_the_token_in_the_url_opens_only_the_page() -> None:
 def test_the_cookie_opens_everything_also_among_other_cookies() -> None:
     assert status("/api/status", cookie=f"a=b; {COOKIE}; c=d") is None
     assert status("/feed", cookie=COOKIE) is None
+    planted = f"{ACCESS.cookie_name}=planted"
+    assert status("/feed", cookie=f"{COOKIE}; {planted}") == status("/feed", cookie=f"{planted}; {COOKIE}") is None
     assert status("/feed", cookie=f'theirs={{"a": [1, "b"]}}; =; ;broken; {COOKIE};') is None
 
 
@@ -72,8 +75,33 @@ def test_cross_site_requests_are_refused(site: str, expected: int | None) -> Non
 
 def test_the_cookie_is_http_only_and_same_site() -> None:
     parts = ACCESS.cookie.split("; ")
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(parts)
+    assert {"HttpOnly", "SameSite=Strict", f"Path={ACCESS.root}"} <= set(parts)
     assert AccessPolicy("other").cookie_name != ACCESS.cookie_name
+
+
+def test_the_path_of_the_cookie_cannot_be_guessed_and_is_the_same_after_a_restart() -> None:
+    assert re.fullmatch(r"/d-[0-9a-f]{32}/", ACCESS.root)
+    assert AccessPolicy("s3cret").root == ACCESS.root
+    assert AccessPolicy("other").root != ACCESS.root
+    assert not set(re.findall(r"[0-9a-f]{8,}", ACCESS.cookie_name)) & {ACCESS.root[3:15]}
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api/status", "/feed", ACCESS.root[:-1], f"/{ACCESS.root}", f"{ACCESS.root[:-2]}x/"]
+)
+def test_outside_of_its_path_the_cookie_opens_nothing(path: str) -> None:
+    headers = Headers({"host": "localhost:1", "cookie": COOKIE})
+    assert ACCESS.refuses(Request("GET", path, headers=headers)) is not None
+    assert ACCESS.refuses(Request("POST", path, headers=headers)) is not None
+
+
+def test_the_printed_url_is_allowed_with_its_token_only() -> None:
+    headers = Headers({"host": "localhost:1"})
+    assert ACCESS.refuses(Request("GET", "/", "token=s3cret", headers=headers)) is None
+    for query, path in (("token=wrong", "/"), ("", "/"), ("token=s3cret", "/api/status"), ("token=s3cret", "/x")):
+        refused = ACCESS.refuses(Request("GET", path, query, headers=headers))
+        assert refused is not None
+        assert refused[0] == 401
 
 
 def test_a_token_is_long_and_new_each_time() -> None:

@@ -38,7 +38,9 @@ async def act(page: Dashboard, name: str, request: Any, **changed: str | None) -
     given = {**PAGE, "Cookie": cookie, **{name.replace("_", "-"): value for name, value in changed.items()}}
     headers = Headers({name: value for name, value in given.items() if value is not None})
     body = request if isinstance(request, bytes) else json.dumps(request).encode()
-    return await page.handle(Request(method="POST", path=f"/api/actions/{name}", headers=headers, body=body))
+    return await page.handle(
+        Request(method="POST", path=f"{page.access.root}api/actions/{name}", headers=headers, body=body)
+    )
 
 
 async def done(page: Dashboard, name: str, request: Any) -> Any:
@@ -93,8 +95,8 @@ async def test_an_action_from_anywhere_but_the_page_is_refused(changed: dict[str
 @virtual
 async def test_the_token_in_the_address_is_not_enough_for_an_action() -> None:
     async with with_actions() as (page, _):
-        path = f"/api/actions/delete?token={TOKEN}"
-        response = await page.handle(Request(method="POST", path=path, headers=Headers(PAGE), body=b"{}"))
+        path, query = f"{page.access.root}api/actions/delete", f"token={TOKEN}"
+        response = await page.handle(Request("POST", path, query, headers=Headers(PAGE), body=b"{}"))
         assert response.status == 401
 
 

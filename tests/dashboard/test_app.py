@@ -5,7 +5,7 @@ import json
 import pytest
 
 from levelset.dashboard import Dashboard
-from levelset.http import Response, read_all
+from levelset.http import Headers, Request, Response, read_all
 from levelset.testing.virtual_time import virtual
 from tests.dashboard.fixtures import TOKEN, get, open_dashboard, send, tree
 
@@ -24,6 +24,15 @@ async def test_the_url_with_the_token_returns_the_page_and_a_cookie() -> None:
         assert header(response, "Set-Cookie") == page.access.cookie
         assert header(await send(page, "/"), "Set-Cookie") is None
         assert page.address("http://127.0.0.1:1") == f"http://127.0.0.1:1/?token={TOKEN}"
+
+
+@virtual
+async def test_the_printed_url_leads_to_the_path_of_the_page() -> None:
+    async with open_dashboard() as (page, _):
+        request = Request("GET", "/", f"token={TOKEN}", headers=Headers({"Host": "127.0.0.1:8080"}))
+        response = await page.handle(request)
+        assert (response.status, header(response, "Set-Cookie")) == (303, None)
+        assert header(response, "Location") == f"{page.access.root}?token={TOKEN}"
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ from levelset.dashboard.page_assets import FOLDER, content_policy, read_assets
 
 OWN = {name: one.body.decode() for name, one in read_assets().items() if not name.startswith("vendor/")}
 MODULES = {name: text for name, text in OWN.items() if name.endswith(".js")}
-POLICY = content_policy("127.0.0.1:8080")
+POLICY = content_policy("127.0.0.1:8080/d-1/")
 
 
 def test_the_policy_allows_nothing_else() -> None:
     directives = dict(one.partition(" ")[::2] for one in POLICY.split("; "))
     assert directives == {
         "default-src": "'none'",
-        "style-src": "http://127.0.0.1:8080/assets/",
-        "script-src": "http://127.0.0.1:8080/assets/",
+        "style-src": "http://127.0.0.1:8080/d-1/assets/",
+        "script-src": "http://127.0.0.1:8080/d-1/assets/",
         "connect-src": "'self'",
         "img-src": "data:",
         "base-uri": "'none'",
@@ -33,7 +33,9 @@ def test_the_policy_allows_nothing_else() -> None:
 def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
     text = re.sub(r"(?m)//\s.*$", "", OWN[name])
     assert not re.findall(r"https?:|//[a-z]|@import|url\(", text)
-    assert set(re.findall(r'(?:src|href)="(/[^"]*)"', text)) <= {f"/assets/{one}" for one in OWN}
+    assert set(re.findall(r'(?:src|href)="([^#"][^"]*)"', text)) <= {"data:,", *(f"assets/{one}" for one in OWN)}
+    # Relative, so that they are below the path of the page, to which alone the cookie is sent.
+    assert not re.findall(r'["`]/(?:api|feed|log|report|assets)\b', text)
     for imported in re.findall(r'from "([^"]*)"', text):
         assert Path(imported).as_posix() in read_assets(), imported
 
@@ -55,7 +57,7 @@ def test_links_stay_on_the_page(name: str) -> None:
 def test_only_the_link_to_a_report_leaves_the_page_for_a_number() -> None:
     made = dict(re.findall(r'export const (to[A-Z]\w+) = \([^)]*\) => ["`]([^"`]*)', MODULES["links.js"]))
     assert {name for name, start in made.items() if not start.startswith("#/")} == {"toReport"}
-    assert made["toReport"] == "/report?number=${Number(number)}"
+    assert made["toReport"] == "report?number=${Number(number)}"
     assert all(
         'target="_blank" rel="noopener noreferrer"' in one
         for one in re.findall(r"<a href=\$\{toReport[^>]*>", MODULES["runs.js"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -26,6 +27,19 @@ async def fetch(url: str, path: str, **headers: str) -> tuple[asyncio.StreamRead
     return reader, writer
 
 
+async def authenticate(url: str) -> tuple[str, str]:
+    """What a browser does with the printed URL: the path to which it leads, and the cookie."""
+    found, path = "", f"/?{urlsplit(url).query}"
+    for _ in range(2):
+        reader, writer = await fetch(url, path, Connection="close")
+        found = (await reader.read()).decode()
+        writer.close()
+        path = found.partition("Location: ")[2].partition("\r\n")[0]
+    assert found.startswith("HTTP/1.1 200 OK")
+    name, root = re.findall(r"Set-Cookie: ([^;]*); Path=([^;]*)", found)[0]
+    return root, name
+
+
 @asynccontextmanager
 async def whole(client: Client) -> AsyncGenerator[str, None]:
     async with open_parts(dashboard()) as parts, Manager(client) as manager:
@@ -37,17 +51,13 @@ async def whole(client: Client) -> AsyncGenerator[str, None]:
 
 async def test_a_browser_authenticates_once_and_receives_changes() -> None:
     async with open_client() as client, whole(client) as url:
-        reader, writer = await fetch(url, f"/?{urlsplit(url).query}", Connection="close")
-        response = (await reader.read()).decode()
-        writer.close()
-        assert response.startswith("HTTP/1.1 200 OK")
-        cookie = response.partition("Set-Cookie: ")[2].partition(";")[0]
-        reader, writer = await fetch(url, "/feed?kind=example.dev/v1/Website", Cookie=cookie)
+        root, cookie = await authenticate(url)
+        reader, writer = await fetch(url, f"{root}feed?kind=example.dev/v1/Website", Cookie=cookie)
         await reader.readuntil(b'{"example.dev/v1/Website": null}')
         await client.create(website("blog"))
         line = await reader.readuntil(b'["default/blog"]')
         assert b"event: change" in line
-        reader2, writer2 = await fetch(url, "/api/kinds", Cookie=cookie, Connection="close")
+        reader2, writer2 = await fetch(url, f"{root}api/kinds", Cookie=cookie, Connection="close")
         body = (await reader2.read()).partition(b"\r\n\r\n")[2]
         assert {one["kind"]: one["count"] for one in json.loads(body)["kinds"]}["example.dev/v1/Website"] == 1
         writer.close()
@@ -57,11 +67,8 @@ async def test_a_browser_authenticates_once_and_receives_changes() -> None:
 async def test_open_feeds_end_when_the_program_stops() -> None:
     async with open_client() as client:
         async with whole(client) as url:
-            token = urlsplit(url).query.partition("=")[2]
-            reader, writer = await fetch(url, f"/?token={token}", Connection="close")
-            cookie = (await reader.read()).decode().partition("Set-Cookie: ")[2].partition(";")[0]
-            writer.close()
-            reader, writer = await fetch(url, "/feed?kind=v1/ConfigMap&status=1", Cookie=cookie)
+            root, cookie = await authenticate(url)
+            reader, writer = await fetch(url, f"{root}feed?kind=v1/ConfigMap&status=1", Cookie=cookie)
             await reader.readuntil(b"v1/ConfigMap")
         assert (await reader.read()).endswith(b"0\r\n\r\n")  # the stream was ended, not cut
         writer.close()

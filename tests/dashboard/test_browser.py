@@ -15,7 +15,7 @@ from levelset import Context, Controller
 from levelset.apiserver import ApiServer
 from levelset.apiserver.verbs.subresources.pod_logs import LogRequest
 from levelset.client import Client, MergePatch
-from levelset.dashboard import dashboard
+from levelset.dashboard import AccessPolicy, dashboard
 from levelset.http import Request, Response, Server
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.objects import Unstructured
@@ -41,6 +41,11 @@ async def hostile_page(html: str) -> AsyncGenerator[str, None]:
 
     async with Server(handle) as server:
         yield f"http://evil.test:{urlsplit(server.url).port}/"
+
+
+def root_of(url: str) -> str:
+    """The path of the dashboard with this printed URL, as an attacker would know it who has seen the address bar."""
+    return AccessPolicy(urlsplit(url).query.removeprefix("token=")).root
 
 
 @asynccontextmanager
@@ -151,7 +156,7 @@ async def test_lines_of_a_log_are_coloured_text_in_the_page(tmp_path: Path) -> N
 async def test_another_site_can_neither_frame_nor_read_nor_write(tmp_path: Path) -> None:
     async with served() as (url, _), open_browser(tmp_path) as browser:
         await browser.show(url, "Website")  # the browser has the cookie now
-        base = url.partition("?")[0].rstrip("/")
+        base = (url.partition("?")[0].rstrip("/") + root_of(url)).rstrip("/")
         script = f"""
             const read = fetch("{base}/api/kinds", {{credentials: "include"}}).then(
                 async r => "read " + (await r.text()), () => "read refused");
@@ -169,6 +174,33 @@ async def test_another_site_can_neither_frame_nor_read_nor_write(tmp_path: Path)
             text = await (await browser.open(attacker)).text(";over")
             assert await browser.framed() == ["chrome-error://chromewebdata/"]
     assert text.strip() == "read refused;write refused;frame refused;over"
+
+
+async def test_a_server_at_another_port_receives_no_cookie_and_cannot_replace_it(tmp_path: Path) -> None:
+    received = list[tuple[str, str]]()
+    script = """
+        Promise.all(["/api/kinds", "/feed", "/d-/api/kinds"].map((path) => fetch(path, { credentials: "include" })))
+            .then(() => document.body.append("over"));
+    """
+
+    async def handle(request: Request) -> Response:
+        received.append((request.path, ";".join(request.headers.get_all("cookie"))))
+        # The name of the cookie is not known to it, but let us assume it has guessed it.
+        stolen = ("Set-Cookie", f"{name}=replaced; Path=/; HttpOnly; SameSite=Strict")
+        return Response(200, (("Content-Type", "text/html"), stolen), f"<script>{script}</script>".encode())
+
+    async with served() as (url, _), open_browser(tmp_path) as browser:
+        token = urlsplit(url).query.removeprefix("token=")
+        name = AccessPolicy(token).cookie_name
+        tab = await browser.open(url)
+        await tab.text("All healthy")
+        async with Server(handle) as other:
+            await (await browser.open(other.url)).text("over")
+            # A browser sends the cookie with the longer path first; the one that was planted is ignored.
+            page = await (await browser.open(f"{url.partition('?')[0].rstrip('/')}{root_of(url)}")).text("All healthy")
+    assert {path for path, _ in received} >= {"/", "/api/kinds", "/feed", "/d-/api/kinds"}
+    assert [cookies for _, cookies in received if token in cookies] == []
+    assert "checked" in page
 
 
 async def test_another_name_for_the_host_is_refused(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ async def test_a_running_controller_shows_its_reconciles_and_reasons() -> None:
             await client.create(website(name))
         await asyncio.sleep(0.1)
         await manager.wait_idle()
-        status, good = queries.status(), await queries.object(WEBSITE, "good", "default")
+        status, good = (await queries.status()), await queries.object(WEBSITE, "good", "default")
         rows = (await queries.table(TableQuery(gvk=WEBSITE)))["rows"]
         assert queries.pulse() != before
         first = (await queries.kinds())["kinds"][0]
@@ -140,7 +140,7 @@ async def test_the_status_has_the_members_and_the_objects_that_moved() -> None:
                 await second.wait_elected()
                 await second.wait_idle()
                 await asyncio.sleep(2 * shards.retry)  # both have published their objects
-                status = Queries(DashboardSource.of(first)).status()
+                status = await Queries(DashboardSource.of(first)).status()
     keys = {one["identity"]: one["keys"] for one in status["members"]}
     owned, gained, lost = status["moves"]["sites"]
     assert keys == {"pod-a": owned, "pod-b": 8 - owned}

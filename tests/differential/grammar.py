@@ -19,36 +19,64 @@ __all__ = ["Step", "sequence"]
 
 Step = dict[str, Any]
 
+_META = "v=v1;g=meta.k8s.io"
 _ACCEPTS = (
     *("table", "metadata", "metadata-list", "application/yaml", "application/xml", "*/*", "text/html"),
-    *("table,application/json", "application/json;as=Odd;v=v1;g=meta.k8s.io", "application/json;stream=watch"),
-    "application/cbor",
+    *("table,application/json", f"application/json;as=Odd;{_META}", "application/json;stream=watch"),
+    *("application/cbor", "application/*", "*/json", "*", "odd", "text/plain", "image/*,*/*;q=0.1", "Application/JSON"),
+    *("application/json;q=0", "application/yaml;q=0.1,application/json;q=0.9", "*/*;q=1,application/yaml;q=0.1"),
+    *("application/json;pretty=1", "application/json;stream=odd", "application/yaml;stream=watch"),
+    *("application/json;sv=v1", "application/json;sv=v2", "application/json; charset=utf-8", "application/json;v=v1"),
+    *(
+        "application/json;as=Table",
+        "application/json;as=Table;v=v9;g=meta.k8s.io",
+        f"application/yaml;as=Table;{_META}",
+    ),
+    *(f"application/yaml;as=PartialObjectMetadata;{_META}", f"application/vnd.kubernetes.protobuf;as=Table;{_META}"),
+    *("application/json;as=Table;v=v1beta1;g=meta.k8s.io", f"application/json;as=Odd;{_META},application/json"),
 )
 _SELECTORS = (
-    "app=web",
-    "app!=web",
-    "a",
-    "!a",
-    "a in (b,c)",
-    "a notin (b)",
-    "a=b,c=d",
-    "a==b",
-    "a>1",
-    "a in",
-    "=",
-    "a=b=c",
-    "Not Valid",
+    *("app=web", "app!=web", "a", "!a", "a in (b,c)", "a notin (b)", "a=b,c=d", "a==b", "a>1", "a in", "=", "a=b=c"),
+    *("Not Valid", "a b", "a,", ",a", "a,,b", "!", "!!a", "!a=b", "a===b", "a=", "a=,b", "a=(b)", "(a)", "a in (", ""),
+    *("a in ()", "a in (,)", "a in (b", "a in (b,", "a in (b c)", "a in (b=c)", "a in (=)", "a in ((b))", "a in (b)c"),
+    *("in in (in)", "notin", "a not in (b)", "a>", "a>b", "a<1.5", "a>-1", "a>=1", "a=$$", "a in ($,x)", "a in ($,x"),
+    *(
+        "$=1",
+        "x/y/z=1",
+        "X/y=1",
+        "/y=1",
+        "x/=1",
+        "-a",
+        "a=b_",
+        "\u00fc",
+        "a=\u00fc",
+        "a=" + "b" * 64,
+        "a|b",
+        "a\tin\n(b)",
+    ),
 )
 _FIELDS = (
-    "metadata.name=web",
-    "metadata.name!=web",
-    "metadata.namespace=default",
-    "spec.nodeName=a",
-    "status.phase=Running",
+    *("metadata.name=web", "metadata.name!=web", "metadata.namespace=default", "spec.nodeName=a"),
+    *("status.phase=Running", "status.phase!=Running", "type=Opaque", "reason=a", "involvedObject.kind=Pod"),
+    *("status.successful=1", "status.replicas=3", "spec.signerName=a", "spec.driver=a", "spec.type=ClusterIP"),
+    *("spec.odd=1", "odd", "=", "!=", ",", "=x", "a==b==c", "a=b=c", "a!b=c", "a=b!=c", "a\\=b=c", "a=b\\,c", "a=b\\c"),
+    *("metadata.name=a\\", "metadata.name=a\\,b", "metadata.name in (a)", "metadata.name = a", "metadata.name", ""),
+    *("metadata.name=a,,metadata.namespace=b", "b=1,a=1", "metadata.labels=1", "metadata.uid=a", "spec.host=a"),
 )
 _VALIDATION = ("Strict", "Warn", "Ignore", "Odd", "")
 _PATHS = (
-    *("/apis", "/api", "/api/v1", "/apis/apps", "/apis/apps/v1", "/apis/apps/v2", "/apis/odd", "/apis/odd/v1/things"),
+    *(
+        "/version",
+        "/openapi/v3",
+        "/apis",
+        "/api",
+        "/api/v1",
+        "/apis/apps",
+        "/apis/apps/v1",
+        "/apis/apps/v2",
+        "/apis/odd",
+        "/apis/odd/v1/things",
+    ),
     *("/api/v2", "/api/v1/odds", "/api/v1/namespaces/${ns}/odds", "/api/v1/namespaces/${ns}/odds/a", "/odd", "/"),
     *(
         "/apis/fuzz.example.com",
@@ -102,8 +130,18 @@ class _Writer:
         for _ in range(self.random.randint(1, 7)):
             self.next()
         if self.random.random() < 0.1 and not kind.is_dry and kind.namespaced and "watch" in kind.verbs:
-            self.steps.append({"watch": kind.collection(), "query": {"resourceVersion": "${rv1}"}})
+            self.watch(kind)
         return self.steps
+
+    def watch(self, kind: Kind) -> None:
+        step: Step = {"watch": kind.collection(), "query": {"resourceVersion": "${rv1}"}}
+        if self.chance(0.3):
+            step["query"]["labelSelector"] = self.random.choice(_SELECTORS)
+        if self.chance(0.2):
+            step["query"]["fieldSelector"] = self.random.choice(_FIELDS)
+        if self.chance(0.2):
+            step["accept"] = self.random.choice(_ACCEPTS)
+        self.steps.append(step)
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -207,7 +245,8 @@ class _Writer:
             query[self.random.choice(("sendInitialEvents", "allowWatchBookmarks", "timeoutSeconds"))] = "true"
         step: Step = {"do": f"GET {obj.kind.collection()}", "query": query}
         if not obj.kind.namespaced:
-            query["fieldSelector"] = f"metadata.name={obj.name}"
+            odd = f",{self.random.choice(_FIELDS)}" if self.chance(0.2) else ""
+            query["fieldSelector"] = f"metadata.name={obj.name}{odd}"
         if self.chance(0.25):
             step["accept"] = self.random.choice(_ACCEPTS)
         self.add(step)
@@ -366,6 +405,8 @@ class _Writer:
             query["fieldSelector"] = f"metadata.name={obj.name}"
         elif self.chance(0.4):
             query["labelSelector"] = self.random.choice(_SELECTORS)
+        elif self.chance(0.2):
+            query["fieldSelector"] = self.random.choice(_FIELDS)
         step: Step = {"do": f"DELETE {obj.kind.collection()}", "query": query}
         self.add(step | ({"body": body} if body else {}))
 

@@ -1,7 +1,7 @@
 """Differences that are meant to be, each with its reason. Everything else that differs is a defect of ours.
 
 What cannot be compared at all is left out by the normal form (`normal_form.py`): ids, times, revisions, allocated
-addresses and ports, the words about bodies and headers that cannot be read, and the status of new definitions.
+addresses and ports, the words about bodies that cannot be read, and the status of new definitions.
 """
 
 from collections.abc import Callable
@@ -38,6 +38,26 @@ def _root_paths(step: Any, theirs: Any, ours: Any) -> bool:
     return (step.get("do") or "").endswith(" /") and theirs["status"] == ours["status"] == 200
 
 
+def _version(step: Any, theirs: Any, ours: Any) -> bool:
+    build = ("git", "buildDate", "goVersion", "compiler", "platform")
+    places = [one.path.removeprefix("body.") for one in differences(theirs, ours)]
+    return (step.get("do") or "").endswith(" /version") and all(one.startswith(build) for one in places)
+
+
+def _openapi_paths(step: Any, theirs: Any, ours: Any) -> bool:
+    return (step.get("do") or "").endswith(" /openapi/v3") and theirs["status"] == ours["status"] == 200
+
+
+def _order_of_definitions(step: Any, theirs: Any, ours: Any) -> bool:
+    if (
+        not (step.get("do") or "").endswith(" /apis/fuzz.example.com/v1")
+        or not theirs["status"] == ours["status"] == 200
+    ):
+        return False
+    lists = [sorted(one["body"]["resources"], key=lambda resource: str(resource["name"])) for one in (theirs, ours)]
+    return bool(lists[0] == lists[1])
+
+
 def _kubelet_resources(step: Any, theirs: Any, ours: Any) -> bool:
     places = {one.path for one in differences(theirs, ours)}
     return (step.get("do") or "").endswith(" /api/v1") and places == {"body.resources"}
@@ -48,6 +68,12 @@ def _bytes_of_revision(step: Any, theirs: Any, ours: Any) -> bool:
     return is_revision and theirs["status"] == 422 and ours["status"] == 200 and "field is immutable" in str(theirs)
 
 
+def _bytes_of_parameters(step: Any, theirs: Any, ours: Any) -> bool:
+    places = {one.path for one in differences(theirs, ours)}
+    is_device = any(one in (step.get("do") or "") for one in ("/deviceclasses/", "/resourceclaims/"))
+    return is_device and theirs["status"] == ours["status"] == 200 and places == {"body.metadata.generation"}
+
+
 INTENDED: dict[str, Callable[[Any, Any, Any], bool]] = {
     "kube-apiserver panics, and closes the connection": _panics,
     "no controller would remove the finalizer of a VolumeAttributesClass": _attributes_class,
@@ -55,7 +81,11 @@ INTENDED: dict[str, Callable[[Any, Any, Any], bool]] = {
     "no Service is created by a write to the status of one that does not exist": _service_of_status,
     "discovery of the core group does not list what only a kubelet serves": _kubelet_resources,
     "the data of a ControllerRevision is compared as JSON, and not by its bytes": _bytes_of_revision,
+    "the parameters of a device are compared as JSON, and not by their bytes": _bytes_of_parameters,
+    "kube-apiserver lists the definitions of a group in no order": _order_of_definitions,
     "the root lists the paths that this server has": _root_paths,
+    "the version tells how the server was built": _version,
+    "OpenAPI has the documents that this server has, with its own hashes": _openapi_paths,
 }
 
 

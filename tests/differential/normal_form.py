@@ -88,8 +88,8 @@ def decoded(answer: Answer) -> Any:
         return text.strip()
 
 
-def normal_form(answer: Answer, body: Any, known: Known) -> Any:
-    """The answer without ids, times, revisions and allocated values."""
+def normal_form(answer: Answer, body: Any, known: Known, *, has_body: bool = True) -> Any:
+    """The answer without ids, times, revisions and allocated values; `has_body` is about the request."""
     headers = {name: [value for one, value in answer.headers if one == name] for name in HEADERS}
     found: dict[str, Any] = {"status": answer.status}
     for name, values in headers.items():
@@ -98,13 +98,13 @@ def normal_form(answer: Answer, body: Any, known: Known) -> Any:
     if answer.status < 300 and b"\n  " in answer.body and answer.body.startswith(b"{"):
         found["pretty"] = True
     if body != "":
-        found["body"] = _normal_body(body, known)
+        found["body"] = _normal_body(body, known, has_body)
     return found
 
 
-def _normal_body(body: Any, known: Known) -> Any:
+def _normal_body(body: Any, known: Known, has_body: bool) -> Any:
     if isinstance(body, dict) and body.get("kind") == "Status":
-        body = _normal_status(body)
+        body = _normal_status(body, has_body)
     elif isinstance(body, dict) and body.get("kind") == "Table":
         body = _normal_table(body)
     elif isinstance(body, dict) and body.get("kind") == "CustomResourceDefinition":
@@ -115,10 +115,11 @@ def _normal_body(body: Any, known: Known) -> Any:
     return _normal(body, "", known)
 
 
-def _normal_status(body: Any) -> Any:
+def _normal_status(body: Any, has_body: bool) -> Any:
     found = {name: value for name, value in body.items() if name not in ("metadata", "details") or value}
-    if found.get("code") in (400, 406, 415):
-        found.pop("message", None)  # how a body or header cannot be read is said in the words of each server
+    message = str(found.get("message"))
+    if found.get("code") in (400, 415) and (has_body or "continue" in message):
+        found.pop("message", None)  # how a body or a token cannot be read is said in the words of each server
     if (found.get("details") or {}).get("kind") == "CustomResourceDefinition":
         found["details"] = {**found["details"], "causes": _definition_causes(found["details"].get("causes") or [])}
     if "message" in found:

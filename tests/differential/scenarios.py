@@ -57,6 +57,7 @@ async def replay(name: str, scenario: Any, server: Server) -> list[str]:
     for number, (step, recorded) in enumerate(zip(scenario["steps"], scenario["answers"], strict=True), 1):
         # As JSON: what was recorded has no integers as keys, and no tuples.
         found = json.loads(json.dumps(await run_step(server, number, step, known)))
+        _drop_message(recorded, found)
         problems += [
             f"{number} {one.path}: recorded {json.dumps(one.theirs)[:300]}, ours {json.dumps(one.ours)[:300]}"
             for one in differences(recorded, found)
@@ -64,3 +65,15 @@ async def replay(name: str, scenario: Any, server: Server) -> list[str]:
         if problems:  # the states are no longer the same
             return [] if intended.reason(step, recorded, found) else problems
     return problems
+
+
+def _drop_message(recorded: Any, found: Any) -> None:
+    """Leaves out the message of an answer to a request without a body, if it was recorded without one."""
+    theirs, ours = recorded.get("body"), found.get("body")
+    if (
+        found["status"] in (400, 406)
+        and isinstance(theirs, dict)
+        and "message" not in theirs
+        and isinstance(ours, dict)
+    ):
+        ours.pop("message", None)

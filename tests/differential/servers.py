@@ -74,7 +74,7 @@ async def run_step(server: Server, number: int, step: Step, known: Known) -> Any
     found = decoded(answer)
     if answer.status < 300 and (step.get("query") or {}).get("dryRun") != "All":
         known.learn(number, found)
-    return normal_form(answer, found, known)
+    return normal_form(answer, found, known, has_body=bool(body))
 
 
 class OurServer:

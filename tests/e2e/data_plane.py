@@ -37,6 +37,7 @@ local = local_system(
             "*/httpd:*": [_AGNHOST, "netexec"],
             "*/nginx:*": [_AGNHOST, "netexec"],
             "*/busybox:*": ["/bin/sh"],
-        }
+        },
+        namespaces=True,  # for programs that read their host name, or volumes at their mount paths
     )
 )

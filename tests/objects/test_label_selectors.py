@@ -290,3 +290,15 @@ def test_a_very_long_text_is_parsed_in_linear_time():
     for text in ["a" * 100_000, "(" * 100_000, "!" * 100_000, "a in (" + "," * 100_000, "a=b," * 30_000]:
         with pytest.raises(BadSelector):
             parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+     ("a=b=c", "found '=', expected: ',' or 'end of string'"), ("a,", "found '', expected: identifier after ','"),
+     ("a in (x", "unable to parse requirement: found '', expected: ',' or ')'")],
+)  # fmt: skip
+def test_a_broken_selector_has_the_words_of_kube_apiserver_too(text, words):
+    with pytest.raises(BadSelector) as caught:
+        LabelSelector.parse(text)
+    assert caught.value.api_message == words

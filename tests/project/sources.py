@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from tests.project.files import SOURCES, module_name, tree
 
@@ -16,6 +17,10 @@ __all__ = ["Import", "Source", "lengths", "source"]
 
 _OURS = frozenset(SOURCES)
 type_of_function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_OPERATORS = (ast.boolop, ast.cmpop, ast.expr_context, ast.operator, ast.unaryop)
+# What has no node below it that is of interest, and what is no node.
+_LEAVES: set[type] = {ast.Name, ast.Constant, ast.alias, bool, int, str, type(None)}
+_LEAVES.update(leaf for base in _OPERATORS for leaf in base.__subclasses__())
 
 
 @dataclass(frozen=True)
@@ -82,26 +87,30 @@ def _offered(body: list[ast.stmt], path: Path) -> Iterator[str]:
 
 
 def _walk(node: ast.AST, path: Path, found: Source, *, in_function: bool) -> None:
-    in_function = in_function or isinstance(node, type_of_function)
     for child in _children(node):
-        if isinstance(child, ast.Import | ast.ImportFrom):
-            names = frozenset(alias.name for alias in child.names)
-            plain = isinstance(child, ast.Import)
-            found.imports.append(Import(tuple(_modules(child, path)), names, child.lineno, plain, in_function))
-        elif isinstance(child, ast.Call | ast.Raise):
-            made = child.func if isinstance(child, ast.Call) else child.exc
+        kind = type(child)
+        if kind is ast.Import or kind is ast.ImportFrom:
+            statement = cast("ast.Import | ast.ImportFrom", child)
+            names = frozenset(alias.name for alias in statement.names)
+            modules = tuple(_modules(statement, path))
+            found.imports.append(Import(modules, names, statement.lineno, kind is ast.Import, in_function))
+            continue
+        if kind is ast.Call or kind is ast.Raise:
+            made = child.func if isinstance(child, ast.Call) else cast("ast.Raise", child).exc
             if isinstance(made, ast.Name | ast.Attribute):
                 found.made.add(made.id if isinstance(made, ast.Name) else made.attr)
-        _walk(child, path, found, in_function=in_function)
+        _walk(child, path, found, in_function=in_function or kind in type_of_function)
 
 
-def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """As `ast.iter_child_nodes`, in half the time: there are a million nodes."""
+def _children(node: ast.AST) -> list[ast.AST]:
+    """As `ast.iter_child_nodes` but without leaves, in a fraction of the time: there are a million nodes."""
+    found: list[ast.AST] = []
     for value in vars(node).values():
-        if isinstance(value, ast.AST):
-            yield value
-        elif isinstance(value, list):
-            yield from (one for one in value if isinstance(one, ast.AST))
+        if type(value) is list:
+            found += [one for one in value if type(one) not in _LEAVES]
+        elif type(value) not in _LEAVES:
+            found.append(value)
+    return found
 
 
 def _modules(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[str]:

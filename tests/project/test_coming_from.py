@@ -122,15 +122,13 @@ async def test_a_row_is_code_that_runs(row: Row, monkeypatch: pytest.MonkeyPatch
             await found.aclose()
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.ours], ids=lambda row: f"{row.line}: {row.theirs}")
-def test_a_row_without_code_has_a_reason(row: Row) -> None:
-    assert row.remark
+def test_a_row_without_code_has_a_reason() -> None:
+    assert [f"{row.line}: {row.theirs}" for row in ROWS if not row.ours and not row.remark] == []
 
 
-@pytest.mark.parametrize("name", THEIRS.split())
-def test_every_name_of_the_other_runtime_is_on_the_page(name: str) -> None:
+def test_every_name_of_the_other_runtimes_is_on_the_page() -> None:
     words = " ".join(span for row in ROWS for span in re.findall(r"`([^`]+)`", row.theirs))
-    assert name in words
+    assert [name for name in THEIRS.split() if name not in words] == []
 
 
 def test_each_row_occurs_once() -> None:

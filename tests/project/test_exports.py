@@ -9,8 +9,6 @@ import re
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 from tests.project.files import PACKAGE, SOURCES, module_name
 from tests.project.sources import source
 
@@ -28,26 +26,24 @@ def order(name: str) -> tuple[int, list[tuple[int, int, str]]]:
     return group, [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_every_module_has_a_sorted_all(path: Path) -> None:
-    names: list[str] | None = getattr(imported(path), "__all__", None)
-    assert names is not None, f"{module_name(path)} has no __all__"
-    assert list(names) == sorted(names, key=order)
-    assert len(names) == len(set(names))
+def test_every_module_has_a_sorted_all() -> None:
+    for path in MODULES:
+        names: list[str] | None = getattr(imported(path), "__all__", None)
+        assert names is not None, f"{module_name(path)} has no __all__"
+        assert list(names) == sorted(set(names), key=order), module_name(path)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_all_names_exist_and_no_public_name_is_missing(path: Path) -> None:
-    module = imported(path)
-    listed = set(module.__all__)
-    assert sorted(name for name in listed if not hasattr(module, name)) == []
-    assert sorted(source(path).offered - listed) == []
+def test_all_names_exist_and_no_public_name_is_missing() -> None:
+    for path in MODULES:
+        module = imported(path)
+        listed = set(module.__all__)
+        assert sorted(name for name in listed if not hasattr(module, name)) == [], module_name(path)
+        assert sorted(source(path).offered - listed) == [], module_name(path)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_every_module_begins_with_a_sentence(path: Path) -> None:
-    first = source(path).summary
-    assert re.fullmatch(r"[A-Za-z`].{11,}\.", first), f"{module_name(path)} begins with {first!r}"
+def test_every_module_begins_with_a_sentence() -> None:
+    first = {module_name(path): source(path).summary for path in MODULES}
+    assert {name: text for name, text in first.items() if not re.fullmatch(r"[A-Za-z`].{11,}\.", text)} == {}
 
 
 def test_every_folder_is_a_package() -> None:

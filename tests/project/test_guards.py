@@ -131,4 +131,4 @@ def test_that_comes_after_them():
 
 
 def test_the_shared_fixtures_stay_few() -> None:
-    assert len((ROOT / "conftest.py").read_text(encoding="utf-8").splitlines()) < 80
+    assert len((ROOT / "conftest.py").read_text(encoding="utf-8").splitlines()) < 110

@@ -50,6 +50,23 @@ NOT_FOR_OPERATORS = [
     "unittest",
     "yaml",
 ]
+# `levelset up` with the sample systems loads these with the first object that needs them, or never.
+NOT_FOR_UP = [
+    "email",
+    "http.client",
+    "importlib.metadata",
+    "levelset.apiserver.registry.builtin.rules.pods",
+    "levelset.cel",
+    "levelset.runtime.manager.leader_election",
+    "levelset.runtime.manager.sharding.member",
+    "levelset.runtime.recording.entries",
+    "levelset.testing",
+    "levelset_dcp.engines.memory",
+    "levelset_machine.fake",
+    "tarfile",
+    "urllib.request",
+    "yaml",
+]
 NOT_FOR_HELP = ["asyncio", "importlib.metadata", "levelset.cli.output", "levelset.errors", "msgspec", "rich"]
 
 PROBE = """
@@ -69,6 +86,16 @@ from levelset.cli.commands import levelset
 levelset(["--help"], standalone_mode=False)
 print("modules:", *sys.modules)
 """
+UP_PROBE = """
+import sys
+from pathlib import Path
+from levelset.cli.targets import load_targets
+from levelset.cli.up import read_project
+import levelset.apiserver.data_directory, levelset.apiserver.kubeconfig_file, levelset.apiserver.server
+import levelset.dashboard
+load_targets(read_project(Path("pyproject.toml")).targets)
+print(*sys.modules)
+"""
 
 # The cost of one built-in kind without development packages: msgspec imports typing_extensions if it is
 # installed, which imports `inspect` and more.
@@ -77,6 +104,12 @@ import sys
 sys.modules["typing_extensions"] = None
 from levelset.kinds.apps_v1 import Deployment
 print(*(name for name, module in sys.modules.items() if module is not None))
+"""
+PLUGIN_PROBE = """
+import sys
+import levelset.testing.explore.explore_plugin
+import levelset.testing.pytest_plugin
+print(*sys.modules)
 """
 # Each of these takes as long to load as all kinds of a group.
 NOT_FOR_KINDS = ["ast", "asyncio", "dataclasses", "dis", "email", "fractions", "inspect", "json", "logging", "yaml"]
@@ -175,7 +208,22 @@ def test_operators_have_few_dataclasses_which_take_longer_to_define_than_structs
 def test_the_help_of_the_command_loads_only_click() -> None:
     loaded = python(HELP_PROBE).partition("modules:")[2].split()
     assert sorted({*loaded} & {*NOT_FOR_HELP}) == []
-    assert len([name for name in loaded if name.startswith("levelset")]) <= 5
+    assert len([name for name in loaded if name.startswith("levelset")]) <= 6
+
+
+def test_the_sample_systems_load_only_what_a_start_needs() -> None:
+    assert sorted({*python(UP_PROBE).split()} & {*NOT_FOR_UP}) == []
+
+
+def test_the_plugins_of_pytest_load_neither_the_runtime_nor_the_server() -> None:
+    loaded = [name for name in python(PLUGIN_PROBE).split() if name.startswith("levelset")]
+    assert {".".join(name.split(".")[:2]) for name in loaded} == {
+        "levelset",
+        "levelset.errors",
+        "levelset.late_exports",
+        "levelset.testing",
+    }
+    assert len(loaded) <= 12
 
 
 def test_a_kind_is_cheap_to_import() -> None:

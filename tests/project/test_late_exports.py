@@ -6,13 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.files import PACKAGE, SOURCES, module_name, tree
+from tests.project.files import SOURCES, module_name, tree
 
-LATE = [
-    path
-    for path in SOURCES
-    if path.is_relative_to(PACKAGE) and path.name == "__init__.py" and "late_exports(" in path.read_text("utf-8")
-]
+LATE = [path for path in SOURCES if path.name == "__init__.py" and "late_exports(" in path.read_text("utf-8")]
 
 
 def table_of(path: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
-from levelset.garbage_collection import keep_imported, raise_threshold
+from levelset.garbage_collection import exempt, raise_threshold
 
 __all__ = ["loop_factory", "run"]
 
@@ -17,7 +17,7 @@ _FASTER: Final = "uvloop"
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Like `asyncio.run`, on uvloop if it is installed (`levelset[fast]`), and with rarer garbage collections."""
     raise_threshold()
-    keep_imported()
+    exempt("imports")
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(main)
 

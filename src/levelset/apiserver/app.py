@@ -6,8 +6,8 @@ creating a task; otherwise an awaitable. `routes.py` maps a request to its verb,
 
 import asyncio
 import gzip
+import json
 import logging
-import re
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -26,7 +26,7 @@ from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.apiserver.request_limits import UserLimiter
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.routes import Call, HandlerResult, Route, RouteCache, find_action, warning_text
-from levelset.apiserver.verbs.response_format import JSON_HEADERS, NoSuchForm, as_yaml
+from levelset.apiserver.verbs.response_format import JSON_HEADERS, render_error
 from levelset.apiserver.verbs.subresources.stream_handlers import STREAMS
 from levelset.apiserver.wire.large_bodies import (
     LARGE_YAML_BYTES,
@@ -40,6 +40,7 @@ from levelset.apiserver.wire.negotiation import media_type
 from levelset.apiserver.wire.protobuf import PROTOBUF
 from levelset.apiserver.wire.request_paths import RequestPath, parse_request_path
 from levelset.apiserver.wire.status_errors import (
+    NoRoute,
     as_api_error,
     no_such_resource,
     page_not_found,
@@ -49,6 +50,7 @@ from levelset.apiserver.wire.status_errors import (
 )
 from levelset.errors import ApiError, BadRequest, ServerFailed
 from levelset.http import Deferred, Pieces, Request, Response, is_websocket, iterate
+from levelset.objects.lazy_pattern import Pattern
 from levelset.storage import SharedStorage, StorageUnavailable
 
 __all__ = ["App", "Page"]
@@ -63,10 +65,12 @@ _MAX_PUBLIC_BODY_BYTES: Final = 1024
 _MIN_GZIP_BYTES: Final = 128 * 1024
 _MAX_INLINE_GZIP_BYTES: Final = 1024 * 1024
 _MAX_TIMEOUT_SECONDS: Final = 60.0
+_WITHOUT_END: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _SELF_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _PRIVATE: Final = ("Cache-Control", "no-cache, private")
 (_JSON_TYPE,) = JSON_HEADERS
-_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION_PART: Final = Pattern(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(?=[0-9.]|$)")
+_DURATION_NUMBER: Final = Pattern(r"([0-9]+\.?[0-9]*|\.[0-9]+)([^0-9.]*)")
 _MAY_BE_BEHIND: Final = frozenset({401, 403, 404, 409})
 """What a server may answer wrongly if it has not seen all writes of the others; nothing was written then."""
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -187,7 +191,10 @@ class App:
         return response
 
     async def _later(self, request: Request, outcome: Awaitable[Response], audit_id: str) -> Response:
-        seconds = _timeout(request)  # validated before: an invalid one was rejected with 400
+        try:
+            seconds = _timeout(request)
+        except BadRequest:  # of a request without an end, or of none for a resource: it has no meaning there
+            seconds = None
         try:
             if seconds is None:
                 response = await outcome
@@ -210,7 +217,7 @@ class App:
         if user is not None and not user.is_master:
             self._authorize(request, route.path, user)
         if "timeout" in request.query:
-            _timeout(request)
+            _check_timeout(request, route.path)
         served = route.served
         call = Call(self._state, served, route.path, request)
         return (route.action or find_action(call))(call) if served.deprecation is None else _deprecated(route, call)
@@ -226,7 +233,7 @@ class App:
         if len(request.body) > MAX_BODY_BYTES:
             raise too_large(MAX_BODY_BYTES)
         if request.query and "timeout" in request.query:
-            _timeout(request)
+            _check_timeout(request, path)
         is_forwarded = path.subresource == "proxy"  # its body is not ours
         if len(request.body) > LARGE_YAML_BYTES and not is_forwarded:
             if is_large_yaml(request):
@@ -311,10 +318,7 @@ def _failure(error: Exception, request: Request, audit_id: str) -> Response:
         fields = {"audit_id": audit_id, "method": request.method, "path": request.path}
         log.error("request failed", exc_info=error, extra=fields)
         known = ServerFailed(f"Internal error occurred: the server's log has more under Audit-Id {audit_id}")
-    response = status_response(_with_valid_code(known))
-    accept = request.headers.find("accept")
-    if accept is not None and "yaml" in accept:
-        response = as_yaml(response, accept)
+    response = render_error(status_response(_with_valid_code(known)), request)
     headers = tuple(("Warning", warning_text(text)) for text in known.warnings)
     return Response(response.status, response.headers + headers, response.body) if headers else response
 
@@ -378,8 +382,7 @@ def _deprecated(route: Route, call: Call) -> HandlerResult:
     try:
         outcome = (route.action or find_action(call))(call)
     except ApiError as error:
-        if error.code != 406 or call.served.custom or isinstance(error, NoSuchForm):
-            error.warnings = (text, *error.warnings)
+        _warn_of_deprecation(error, text)
         raise
     return _with_warning(outcome, text) if isinstance(outcome, Response) else _deprecated_later(outcome, text)
 
@@ -388,8 +391,13 @@ async def _deprecated_later(outcome: Awaitable[Response], text: str) -> Response
     try:
         return _with_warning(await outcome, text)
     except ApiError as error:
-        error.warnings = (text, *error.warnings)
+        _warn_of_deprecation(error, text)
         raise
+
+
+def _warn_of_deprecation(error: ApiError, text: str) -> None:
+    if not isinstance(error, NoRoute):  # found before it is known that the kind is deprecated
+        error.warnings = (text, *error.warnings)
 
 
 def _with_warning(response: Response, text: str) -> Response:
@@ -399,16 +407,36 @@ def _with_warning(response: Response, text: str) -> Response:
     return Response(response.status, headers, response.body, response.upgrade)
 
 
+def _check_timeout(request: Request, path: RequestPath) -> None:
+    """Raises BadRequest for a `timeout` that cannot be read, unless the request has no end and so no timeout."""
+    if path.subresource not in _WITHOUT_END and not path.watch and handlers.verb_of(path, request) != "watch":
+        _timeout(request)
+
+
 def _timeout(request: Request) -> float | None:
     """Returns the `timeout` parameter in seconds, at most 60; None if there is none. Raises BadRequest."""
     text = request.parameter("timeout") if request.query else None
     if not text:
         return None
-    seconds, position = 0.0, 0
+    seconds = 0.0
+    start = position = 1 if text[0] in "+-" else 0
     # `match` at the end of the last part: `search` would try every position of a long invalid text.
     while part := _DURATION_PART.match(text, position):
         seconds += float(part[1]) * _UNITS[part[2]]
         position = part.end()
-    if position != len(text) and text != "0":
-        raise BadRequest(f"invalid timeout specified in the request URL: {text[:40]!r}; write it as 30s or 1m30s")
-    return min(seconds or _MAX_TIMEOUT_SECONDS, _MAX_TIMEOUT_SECONDS)
+    if (position != len(text) or position == start) and text[start:] != "0":
+        problem = _duration_problem(text, position)
+        raise BadRequest(f"invalid timeout specified in the request URL - time: {problem}")
+    is_positive = seconds > 0 and text[0] != "-"
+    return min(seconds if is_positive else _MAX_TIMEOUT_SECONDS, _MAX_TIMEOUT_SECONDS)
+
+
+def _duration_problem(text: str, position: int) -> str:
+    """What Go says of a duration that cannot be read further than to this position."""
+    shown = json.dumps(text, ensure_ascii=False)
+    number = _DURATION_NUMBER.match(text, position)
+    if number is None:
+        return f"invalid duration {shown}"
+    if not number[2]:
+        return f"missing unit in duration {shown}"
+    return f"unknown unit {json.dumps(number[2], ensure_ascii=False)} in duration {shown}"

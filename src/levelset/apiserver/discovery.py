@@ -15,10 +15,15 @@ import msgspec
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.schema import builtin_resources
-from levelset.apiserver.wire.document_cache import DocumentCache, parse_accept
+from levelset.apiserver.wire.accept_header import parse_accept
+from levelset.apiserver.wire.body_encoding import BodyForm, is_pretty
+from levelset.apiserver.wire.document_cache import DocumentCache
+from levelset.apiserver.wire.negotiation import JSON, YAML, check_produced, negotiate
+from levelset.apiserver.wire.protobuf import PROTOBUF
 from levelset.apiserver.wire.status_errors import method_not_allowed, no_such_resource
 from levelset.errors import ConfigError
 from levelset.http import Request, Response
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = [
     "VERSION",
@@ -34,12 +39,18 @@ __all__ = [
 
 # The verbs of a custom resource while its definition is being deleted.
 TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
+# As upstream lists them.
+CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 READ_WRITE_VERBS = ("get", "patch", "update")
 PROXY_VERBS = ("create", "delete", *READ_WRITE_VERBS)
 # The Kubernetes version whose behaviour this server follows.
 VERSION: Mapping[str, str] = {
     "major": "1",
     "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
     "gitVersion": "v1.36.0+levelset",
     "gitCommit": "",
     "gitTreeState": "clean",
@@ -48,11 +59,10 @@ VERSION: Mapping[str, str] = {
     "compiler": "",
     "platform": "",
 }
-_KUBERNETES_VERSION = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,3}))?", re.ASCII)
-AGGREGATED = {
-    "v2": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-    "v2beta1": "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
-}
+_DOCUMENT_TYPES = (JSON, YAML, PROTOBUF)
+_KUBERNETES_VERSION = Pattern(r"v?1\.(\d{1,3})(?:\.(\d{1,3}))?", re.ASCII)
+AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
+_AGGREGATED_PARAMETERS = "".join(f";{name}={value}" for name, value in AGGREGATED.items())
 
 
 def version_info(text: str | None) -> Mapping[str, str]:
@@ -66,7 +76,8 @@ def version_info(text: str | None) -> Mapping[str, str]:
     if found is None:
         raise ConfigError(f"{text!r} is not a version of Kubernetes; write it as 1.34 or v1.34.2")
     minor, patch = int(found[1]), int(found[2] or 0)
-    return {**VERSION, "minor": str(minor), "gitVersion": f"v1.{minor}.{patch}+levelset"}
+    older = {"minor": str(minor), "emulationMinor": str(minor), "minCompatibilityMinor": str(max(0, minor - 1))}
+    return {**VERSION, **older, "gitVersion": f"v1.{minor}.{patch}+levelset"}
 
 
 class DiscoveryPages:
@@ -83,15 +94,33 @@ class DiscoveryPages:
         if build is None:
             return None
         self._check_method(request)
-        is_root = request.segments in (("api",), ("apis",))
-        api_version = _aggregated_version(request.headers.get("accept")) if is_root else None
-        if api_version is not None:
-            core = request.segments == ("api",)
-            key = (core, api_version)
-            document = self._documents.get(key, lambda: aggregated_groups(self._catalog, api_version, core=core))
-            return document.respond(request, content_type=AGGREGATED[api_version], vary="Accept", cache="public")
-        document = self._documents.get(request.segments, build)
-        return document.respond(request, vary="Accept" if is_root else None)
+        segments, accept = request.segments, request.headers.get("accept")
+        is_root = segments in (("api",), ("apis",))
+        if accept and accept != JSON and self._is_routed(segments):
+            check_produced(accept, (JSON,) if segments == ("version",) else _DOCUMENT_TYPES)
+        if is_root and (media := _aggregated_type(accept)) is not None:
+            form: BodyForm = "yaml" if media == YAML else _json_form(request)
+            core = segments == ("api",)
+            document = self._documents.get(
+                ("aggregated", core), lambda: aggregated_groups(self._catalog, core=core), form
+            )
+            return document.respond(request, content_type=media + _AGGREGATED_PARAMETERS, vary="Accept", cache="public")
+        if segments in ((), ("version",)):
+            return self._documents.get(segments, build, "pretty").respond(request)
+        chosen = negotiate(accept, "document", custom=True)
+        form = "yaml" if chosen.media == YAML else "pretty" if chosen.pretty else _json_form(request)
+        document = self._documents.get(segments, build, form)
+        return document.respond(request, content_type=chosen.media, vary="Accept" if is_root else None)
+
+    def _is_routed(self, segments: tuple[str, ...]) -> bool:
+        """Whether upstream's router serves a path, which has its own words for a 406."""
+        match segments:
+            case () | ("apis",) | ("apis", _):
+                return False
+            case ("apis", group, _):
+                return self._catalog.is_builtin(group)
+            case _:
+                return True
 
     def _check_method(self, request: Request) -> None:
         """As upstream, which serves groups and the versions of custom ones for all methods, the rest for GET only."""
@@ -161,12 +190,14 @@ def api_resources(served: ServedResource) -> list[Object]:
 
 
 def discovery_verbs(served: ServedResource) -> list[str]:
-    """Returns the verbs that discovery shows, sorted."""
-    return sorted(TERMINATING_VERBS if served.terminating else served.verbs)
+    """Returns the verbs that discovery shows, sorted; those of a custom resource are in an order of their own."""
+    if served.custom:
+        return list(TERMINATING_VERBS if served.terminating else CUSTOM_VERBS)
+    return sorted(served.verbs)
 
 
 def subresources_of(served: ServedResource) -> list[Subresource]:
-    """Returns the subresources of a resource, sorted by name."""
+    """Returns the subresources of a resource, sorted by name; as upstream, those of a custom one begin with status."""
     found: list[Subresource] = []
     if served.status:
         found.append(Subresource("status", *served.gvk, READ_WRITE_VERBS))
@@ -184,7 +215,7 @@ def subresources_of(served: ServedResource) -> list[Subresource]:
             found.append(Subresource(name, *served.gvk, ("get",)))
         else:
             found.append(Subresource(name, data.group, data.version, data.kind, data.verbs))
-    return sorted(found, key=lambda subresource: subresource.name)
+    return found if served.custom else sorted(found, key=lambda subresource: subresource.name)
 
 
 def _api_resource(served: ServedResource) -> Object:
@@ -218,12 +249,12 @@ def _storage_version_hash(served: ServedResource) -> str:
     return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
 
-def aggregated_groups(catalog: Catalog, api_version: str, *, core: bool) -> Object:
-    """Returns the APIGroupDiscoveryList of the core group, or of all others, in this version of apidiscovery.k8s.io."""
+def aggregated_groups(catalog: Catalog, *, core: bool) -> Object:
+    """Returns the APIGroupDiscoveryList of the core group, or of all others."""
     groups = [group for group in catalog.groups() if (not group) == core]
     return {
         "kind": "APIGroupDiscoveryList",
-        "apiVersion": f"apidiscovery.k8s.io/{api_version}",
+        "apiVersion": f"{AGGREGATED['g']}/{AGGREGATED['v']}",
         "metadata": {},
         "items": [_aggregated_group(catalog, group) for group in groups],
     }
@@ -232,7 +263,7 @@ def aggregated_groups(catalog: Catalog, api_version: str, *, core: bool) -> Obje
 def _aggregated_group(catalog: Catalog, group: str) -> Object:
     metadata: Object = {"name": group} if group else {}
     versions = [_aggregated_version_entry(catalog, group, version) for version in catalog.versions(group)]
-    return {"metadata": {**metadata, "creationTimestamp": None}, "versions": versions}
+    return {"metadata": metadata, "versions": versions}
 
 
 def _aggregated_version_entry(catalog: Catalog, group: str, version: str) -> Object:
@@ -243,7 +274,7 @@ def _aggregated_version_entry(catalog: Catalog, group: str, version: str) -> Obj
 def _aggregated_resource(served: ServedResource) -> Object:
     entry: Object = {
         "resource": served.plural,
-        "responseKind": _kind(*served.gvk),
+        "responseKind": _kind(served, *served.gvk),
         "scope": "Namespaced" if served.namespaced else "Cluster",
         "singularResource": served.singular,
         "verbs": discovery_verbs(served),
@@ -257,7 +288,7 @@ def _aggregated_resource(served: ServedResource) -> Object:
         entry["subresources"] = [
             {
                 "subresource": subresource.name,
-                "responseKind": _kind(subresource.group, subresource.version, subresource.kind),
+                "responseKind": _kind(served, subresource.group, subresource.version, subresource.kind),
                 "verbs": list(subresource.verbs),
             }
             for subresource in subresources
@@ -265,19 +296,24 @@ def _aggregated_resource(served: ServedResource) -> Object:
     return entry
 
 
-def _kind(group: str, version: str, kind: str) -> Object:
+def _kind(served: ServedResource, group: str, version: str, kind: str) -> Object:
+    if not served.custom and (group, version) == (served.group, served.version):
+        group = version = ""  # as upstream: those of the document around it
     return {"group": group, "version": version, "kind": kind}
 
 
-def _aggregated_version(accept: str | None) -> str | None:
-    """Returns the version of aggregated discovery that the client prefers; None for unaggregated discovery."""
-    for media, parameters in parse_accept(accept):
-        if media == "application/json" and parameters.get("as") == "APIGroupDiscoveryList":
-            if parameters.get("g") == "apidiscovery.k8s.io" and parameters.get("v") in AGGREGATED:
-                return parameters["v"]
-        elif media in ("application/json", "application/*", "*/*") and "as" not in parameters:
-            return None
+def _aggregated_type(accept: str | None) -> str | None:
+    """The media type of aggregated discovery that the client accepts, if any; it is preferred to the unaggregated."""
+    for clause in parse_accept(accept or ""):
+        if all(clause.parameters.get(name) == value for name, value in AGGREGATED.items()):
+            found = next((media for media in (JSON, YAML) if clause.matches(media)), None)
+            if found is not None:
+                return found
     return None
+
+
+def _json_form(request: Request) -> BodyForm:
+    return "pretty" if is_pretty(request) else "json"
 
 
 def _group(name: str, catalog: Catalog) -> Object:

@@ -5,8 +5,8 @@ from functools import cache
 
 from levelset.apiserver.controllers import bootstrap_roles
 from levelset.apiserver.openapi import builtin_enums, openapi_protobuf
+from levelset.apiserver.registry import time_zones
 from levelset.apiserver.registry.builtin import written_members
-from levelset.apiserver.registry.builtin.strategies import RULE_TABLES, kind_rules
 from levelset.apiserver.schema import preload
 from levelset.apiserver.wire import protobuf
 from levelset.patch import builtin_shape
@@ -17,7 +17,7 @@ __all__ = ["load_package_data", "wait_package_data"]
 
 @cache
 def load_package_data() -> None:
-    """Reads the schemas, shapes and rule tables of the built-in kinds and the Unicode tables; decoded on demand."""
+    """Reads the schemas and shapes of the built-in kinds, Unicode tables and time zones; decoded on demand."""
     preload()
     protobuf.preload()
     openapi_protobuf.preload()
@@ -25,9 +25,8 @@ def load_package_data() -> None:
     unicode_data.preload()
     bootstrap_roles.preload()
     written_members.preload()
+    time_zones.preload()
     builtin_shape("", "v1", "ConfigMap")
-    for key in RULE_TABLES:
-        kind_rules(*key)
 
 
 async def wait_package_data() -> None:

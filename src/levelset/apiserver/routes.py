@@ -21,7 +21,6 @@ from levelset.apiserver.authz.rbac import RbacAuthorizer
 from levelset.apiserver.eager_coroutines import run_eagerly
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry import strategy
-from levelset.apiserver.registry.selectors import parse_selectors
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState
@@ -29,10 +28,27 @@ from levelset.apiserver.verbs import create_and_update, delete, patch, response_
 from levelset.apiserver.verbs.create_and_update import WriteResult
 from levelset.apiserver.verbs.get_and_list import get_item, parse_list_options, read_item, read_list
 from levelset.apiserver.verbs.response_format import render_deleted, render_item, render_listing, render_tree
-from levelset.apiserver.verbs.subresources import scale
+from levelset.apiserver.verbs.subresources import connect_admission, scale
 from levelset.apiserver.verbs.subresources.object_proxy import proxy
-from levelset.apiserver.wire.negotiation import JSON, PLAIN_JSON, ResponseFormat, media_type, negotiate, read_object
-from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions, delete_options, write_options
+from levelset.apiserver.wire.negotiation import (
+    JSON,
+    PLAIN_JSON,
+    Purpose,
+    ResponseFormat,
+    check_body_type,
+    check_stream,
+    media_type,
+    negotiate,
+    read_object,
+)
+from levelset.apiserver.wire.request_options import (
+    DeleteOptions,
+    OptionsKind,
+    WriteOptions,
+    delete_options,
+    is_true,
+    write_options,
+)
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import (
     method_not_allowed,
@@ -40,10 +56,12 @@ from levelset.apiserver.wire.status_errors import (
     not_found,
     page_not_found,
     too_large,
+    unsupported_verb,
 )
-from levelset.errors import ApiError
+from levelset.errors import ApiError, BadRequest, Invalid
 from levelset.http import Request, Response
 from levelset.objects.field_selectors import escape_field_value
+from levelset.objects.json_tree import is_map
 
 __all__ = ["Action", "Call", "HandlerResult", "Route", "RouteCache", "find_action", "verb_of", "warning_text"]
 
@@ -53,6 +71,11 @@ _MAX_WARNING: Final = 1024
 _MAX_WARNINGS: Final = 4096
 """Characters of one warning, and of all of a response."""
 _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_WITHOUT_TABLE: Final = frozenset(
+    {"approval", "binding", "ephemeralcontainers", "eviction", "finalize", "resize", "token"}
+)
+"""Subresources that upstream cannot show as a Table."""
+_SYSTEM_METADATA: Final = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid")
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -78,7 +101,8 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     @property
     def chosen(self) -> ResponseFormat:
         """The response format that the client prefers for an object; raises 406 if it accepts none of ours."""
-        return negotiate(self.request.headers.find("accept"), "object")
+        purpose: Purpose = "part" if self.path.subresource in _WITHOUT_TABLE else "object"
+        return negotiate(self.request.headers.find("accept"), purpose, custom=self.served.custom)
 
 
 Action = Callable[[Call], HandlerResult]
@@ -100,9 +124,9 @@ def find_action(call: Call) -> Action:
         return _wrong_scope
     stream = state.stream_handlers.get((served.group, served.plural, path.subresource)) if path.subresource else None
     if stream is not None and request.method in ("GET", "POST"):
-        return lambda call: stream(call.state, call.served, call.namespace, call.name, call.request)
+        return _connecting(lambda call: stream(call.state, call.served, call.namespace, call.name, call.request))
     if path.subresource == "proxy" and "proxy" in served.subresources:
-        return _proxy
+        return _connecting(lambda call: proxy(call.state, call.served, call.path, call.request))
     if request.method != "GET":
         handler = state.subresource_handlers.get((served.group, served.plural, path.subresource))
         if handler is not None:
@@ -111,12 +135,21 @@ def find_action(call: Call) -> Action:
         # Same result as `_subresource`, decided once per path: status patches are frequent.
         return _patch if verb == "patch" and path.subresource == "status" and served.status else _subresource
     if verb is None or verb not in served.verbs:
-        raise method_not_allowed()
+        raise _unsupported(call, verb)
     if verb == "create" and access_reviews.is_review(served):
         return _review if call.state.shared is None else _review_current
     if (reader := state.read_handlers.get((served.group, served.plural))) is not None and request.method == "GET":
         return lambda call: reader(call.state, call.served, call.path, call.request)
     return _VERBS[verb]
+
+
+def _unsupported(call: Call, verb: str | None) -> ApiError:
+    """The error of a method that a path does not support."""
+    if not call.served.custom:
+        return method_not_allowed()
+    if call.path.name is None and call.request.method in ("PUT", "PATCH"):
+        return BadRequest("name must be provided")  # as upstream, where the handler of all paths looks for it
+    return unsupported_verb(call.served, verb or "")
 
 
 def _writing(verb: Callable[[Call], Coroutine[Any, Any, Response]]) -> Action:
@@ -146,7 +179,7 @@ def verb_of(path: RequestPath, request: Request) -> str | None:
     if path.name is not None:
         return _OBJECT_VERBS.get(request.method)
     verb = _COLLECTION_VERBS.get(request.method)
-    return "watch" if verb == "list" and _is_true(request.parameter("watch")) else verb
+    return "watch" if verb == "list" and is_true(request.parameter("watch")) else verb
 
 
 def _watch_deprecated_path(call: Call) -> HandlerResult:
@@ -154,7 +187,11 @@ def _watch_deprecated_path(call: Call) -> HandlerResult:
     path, request = call.path, call.request
     query = f"{request.query}&watch=true"
     if path.name is not None:
-        query += "&fieldSelector=" + quote(f"metadata.name={escape_field_value(path.name)}", safe="")
+        selection = watch.parse_watch_options(call.served, request.parameters).selection
+        if selection is not None and not selection.fields.is_everything and selection.name != path.name:
+            raise BadRequest("fieldSelector metadata.name doesn't match requested name")
+        if selection is None or selection.fields.is_everything:  # the first one counts
+            query = "fieldSelector=" + quote(f"metadata.name={escape_field_value(path.name)}", safe="") + f"&{query}"
     modern = Request(request.method, request.path, query, request.headers, request.body, request.peer)
     path = replace(path, name=None, subresource="", watch=False)
     modern_call = Call(call.state, call.served, path, modern)
@@ -189,7 +226,9 @@ def _get(call: Call) -> HandlerResult:
     state, served, path, request = call.state, call.served, call.path, call.request
     if request.query or served.converts_by_webhook or state.shared is not None:
         return _get_current(call)
-    chosen = negotiate(request.headers.find("accept"), "object")
+    chosen = (
+        call.chosen if path.subresource else negotiate(request.headers.find("accept"), "object", custom=served.custom)
+    )
     assert path.name is not None
     item = get_item(state, served, path.namespace, path.name)
     return render_item(state, served, request, chosen=chosen, item=item)
@@ -199,6 +238,8 @@ def _get(call: Call) -> HandlerResult:
 async def _get_current(call: Call) -> Response:
     """As `_get`, at the resourceVersion of the query, or after what other servers have written."""
     state, served, request, chosen = call.state, call.served, call.request, call.chosen
+    if is_true(request.parameter("export")):
+        raise BadRequest("the export parameter, deprecated since v1.14, is no longer supported")
     version = request.parameter("resourceVersion") or ""
     item = await read_item(state, served, call.namespace, call.name, resource_version=version)
     return render_item(state, served, request, chosen=chosen, item=item)
@@ -206,7 +247,7 @@ async def _get_current(call: Call) -> Response:
 
 @_reading
 async def _list(call: Call) -> Response:
-    chosen = negotiate(call.request.headers.find("accept"), "list")
+    chosen = negotiate(call.request.headers.find("accept"), "list", custom=call.served.custom)
     query = parse_list_options(call.served, call.request.parameters)
     listing = await read_list(call.state, call.served, call.namespace, query)
     response = render_listing(call.state, call.served, call.request, chosen=chosen, listing=listing)
@@ -224,20 +265,22 @@ def _damage_warnings(call: Call) -> list[str]:
 
 
 def _watch(call: Call) -> HandlerResult:
-    chosen = negotiate(call.request.headers.find("accept"), "watch")
+    chosen = negotiate(call.request.headers.find("accept"), "list", custom=call.served.custom)
     form = None
     if chosen.kind is not None:
         form = response_format.representation_of(
             chosen.kind, chosen.version, include=call.request.parameter("includeObject")
         )
-    return watch.watch(call.state, call.served, call.namespace, call.request, form=form)
+    response = watch.watch(call.state, call.served, call.namespace, call.request, form=form)
+    check_stream(chosen)  # as upstream, which has read the options before
+    return response
 
 
 @_writing
 async def _create(call: Call) -> Response:
     state, served, request = call.state, call.served, call.request
-    chosen = negotiate(request.headers.find("accept"), "object")
-    options = write_options(request, "CreateOptions")
+    chosen = negotiate(request.headers.find("accept"), "object", custom=served.custom)
+    options = _options_of_body(request, "CreateOptions", custom=served.custom)
     body = read_object(request, custom=served.custom)
     if body.duplicates:
         options = replace(options, duplicates=body.duplicates)
@@ -250,6 +293,15 @@ async def _create(call: Call) -> Response:
     except ApiError as error:
         raise _warned(error, options)  # noqa: B904 - it is the same error
     return _write_response(call, chosen, options, written)
+
+
+def _options_of_body(request: Request, kind: OptionsKind, *, subresource: str = "", custom: bool) -> WriteOptions:
+    """As `write_options`; as upstream, a body of an unknown type is refused before options that are invalid."""
+    try:
+        return write_options(request, kind, subresource=subresource)
+    except Invalid:
+        check_body_type(request, custom=custom)
+        raise
 
 
 def _with_admission(call: Call, options: WriteOptions) -> WriteOptions:
@@ -308,20 +360,23 @@ def _review(call: Call) -> Response:
     state, served, request = call.state, call.served, call.request
     if len(request.body) > access_reviews.MAX_REVIEW_BYTES:
         raise too_large(access_reviews.MAX_REVIEW_BYTES)
-    chosen = negotiate(request.headers.find("accept"), "review")
+    chosen = negotiate(request.headers.find("accept"), "part")
+    options = _options_of_body(request, "CreateOptions", custom=False)
     body = read_object(request)
-    options = write_options(request, "CreateOptions", duplicates=body.duplicates)
+    if body.duplicates:
+        options = replace(options, duplicates=body.duplicates)
     strategy.decode_new(served, call.namespace, body.tree, options)  # what is wrong is found by the evaluation
     if served.namespaced:
         body.tree["metadata"]["namespace"] = call.namespace
     reviewed = body.tree
+    for name in _SYSTEM_METADATA:  # as upstream, before a review is checked
+        reviewed["metadata"].pop(name, None)
     now = meta.write_timestamp(state)
     if served.kind == "SelfSubjectReview":
         reviewed["metadata"]["creationTimestamp"] = now
     if served.kind != "SelfSubjectRulesReview":
         strategy.track_new_object(served, reviewed, manager=options.manager, now=now)
-    reviewed.pop("status", None)  # of the client: Go clients send an empty one
-    reviewed["metadata"].pop("selfLink", None)
+    given = reviewed.pop("status", None)  # of the client: Go clients send an empty one
     try:
         tree = access_reviews.evaluate_review(state, served, reviewed, _user(call))
     except ApiError as error:  # also with 400: the review was decoded
@@ -329,18 +384,24 @@ def _review(call: Call) -> Response:
         raise
     if served.kind == "SelfSubjectRulesReview":
         tree |= {"spec": {}, "metadata": {}}  # as upstream, which returns the status only
+    elif served.kind == "TokenReview" and is_map(given) and given.get("audiences"):
+        tree["status"] = {"audiences": given["audiences"], **tree["status"]}  # as upstream, which sets what it knows
     strategy.write_review(served, tree)
-    response = render_tree(state, served, request, chosen=chosen, tree=tree, status=201)
+    try:
+        response = render_tree(state, served, request, chosen=chosen, tree=tree, status=201)
+    except ApiError as error:  # it has no such representation
+        raise _warned(error, options)  # noqa: B904 - it is the same error
     return _with_warnings(response, options.warnings) if options.warnings else response
 
 
 @_writing
 async def _update(call: Call) -> Response:
     state, served, path, request = call.state, call.served, call.path, call.request
-    chosen = negotiate(request.headers.find("accept"), "object")
+    chosen = call.chosen
     part, name = path.subresource, path.name or ""
-    options = write_options(request, "UpdateOptions", subresource=part)
-    body = read_object(request, custom=served.custom and part != "scale")
+    custom = served.custom and part != "scale"
+    options = _options_of_body(request, "UpdateOptions", subresource=part, custom=custom)
+    body = read_object(request, custom=custom)
     if body.duplicates:
         options = replace(options, duplicates=body.duplicates)
     if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
@@ -364,7 +425,7 @@ async def _patch(call: Call) -> Response:
     state, served, path, request = call.state, call.served, call.path, call.request
     media = media_type(request) or JSON
     patch.check_media(served, media)
-    chosen = negotiate(request.headers.find("accept"), "object")
+    chosen = call.chosen
     is_apply = media == patch.APPLY_PATCH
     options = write_options(request, "PatchOptions", subresource=path.subresource, is_apply=is_apply)
     if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
@@ -414,11 +475,12 @@ def _delete_options_of(call: Call) -> DeleteOptions:
 
 async def _delete_collection(call: Call) -> Response:
     request, served = call.request, call.served
-    chosen = negotiate(request.headers.find("accept"), "list")
+    chosen = call.chosen
     query = parse_list_options(served, request.parameters)
     options = _delete_options_of(call)
-    selection = parse_selectors(served, request.parameters)
-    deleted = await delete.delete_collection(call.state, served, call.namespace, selection, options, limit=query.limit)
+    deleted = await delete.delete_collection(
+        call.state, served, call.namespace, query.selection, options, limit=query.limit
+    )
     response = render_deleted(call.state, served, request, chosen=chosen, objects=deleted)
     warnings = _preserved_pods(call, options) + ([] if options.admission is None else options.admission.warnings)
     return _with_warnings(response, warnings) if warnings else response
@@ -427,7 +489,7 @@ async def _delete_collection(call: Call) -> Response:
 async def _post_part(handler: Callable[..., Awaitable[dict[str, Any]]], call: Call) -> Response:
     """Handles what is posted to a subresource and not stored: bindings, evictions, requests for tokens."""
     state, served, request = call.state, call.served, call.request
-    chosen = negotiate(request.headers.find("accept"), "object") if request.method == "POST" else PLAIN_JSON
+    chosen = call.chosen if request.method == "POST" else PLAIN_JSON
     warnings: list[str] = []
     try:
         tree = await handler(state, served, call.path, request, warnings)
@@ -447,6 +509,7 @@ def _subresource(call: Call) -> HandlerResult:
         raise not_found(served, call.name) if served.custom else no_such_resource(part)
     if part == "log" and method == "GET":
         assert served.logs is not None  # otherwise it would not be in `known`
+        negotiate(call.request.headers.find("accept"), "log")
         response: HandlerResult = served.logs(call.state, served, call.namespace, call.name, call.request)
         return response
     if part in ("attach", "binding", "eviction", "exec", "portforward", "token"):
@@ -456,12 +519,24 @@ def _subresource(call: Call) -> HandlerResult:
     if method == "GET":
         return _get_scale(call) if part == "scale" else _get(call)
     if part == "log" or method not in ("PUT", "PATCH") or (part == "finalize" and method == "PATCH"):
-        raise method_not_allowed()
+        verb = {"POST": "create", "DELETE": "delete"}.get(method, "")
+        raise unsupported_verb(served, verb) if served.custom else method_not_allowed()
     return _VERBS["update" if method == "PUT" else "patch"](call)
 
 
-def _proxy(call: Call) -> HandlerResult:
-    return proxy(call.state, call.served, call.path, call.request)
+def _connecting(handler: Callable[[Call], Awaitable[Response]]) -> Action:
+    """Returns the action of a handler that connects to an object: it gets the request as admission leaves it."""
+
+    async def action(call: Call) -> Response:
+        state, served, path, chain = call.state, call.served, call.path, call.state.admission
+        if chain is None or not chain.handles(served, path.subresource, state.catalog, ("CONNECT",)):
+            return await handler(call)
+        context = AdmissionContext(chain, _user(call), [], None, _audit_annotations(call))
+        request = await connect_admission.admitted(state, served, path, call.request, context)
+        response = await handler(replace(call, request=request))
+        return _with_warnings(response, context.warnings) if context.warnings else response
+
+    return action
 
 
 @_reading
@@ -486,7 +561,7 @@ def _write_response(call: Call, chosen: ResponseFormat, options: WriteOptions, w
 
 def _with_warnings(response: Response, warnings: list[str]) -> Response:
     headers = tuple(("Warning", warning_text(text)) for text in _first_warnings(dict.fromkeys(warnings)))
-    return Response(response.status, response.headers + headers, response.body)
+    return replace(response, headers=response.headers + headers)
 
 
 def _decode_refused(call: Call, options: WriteOptions) -> None:
@@ -516,11 +591,6 @@ def warning_text(text: str) -> str:
     """The value of a Warning header: one line of printable ASCII in quotes."""
     plain = "".join(one if " " <= one <= "~" else "?" for one in text[:_MAX_WARNING])
     return '299 - "' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _is_true(text: str | None) -> bool:
-    """Whether a query flag is set: present, and neither `false` nor `0`."""
-    return text is not None and text.lower() not in ("false", "0")
 
 
 _VERBS: Final[dict[str, Action]] = {

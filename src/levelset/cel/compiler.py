@@ -13,9 +13,10 @@ written by `repr`, or constants in the namespace.
 from collections.abc import Callable, Mapping
 from collections.abc import Generator as Generated
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from levelset.cel import dynamic_operators
 from levelset.cel.errors import CostExceeded, EvaluationError

@@ -26,6 +26,7 @@ from levelset.cel.syntax_tree import (
     Struct,
 )
 from levelset.cel.values import MAX_INT, MAX_UINT, Uint
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["MAX_LENGTH", "RESERVED", "Token", "expand", "parse", "tokenize"]
 
@@ -60,7 +61,7 @@ class Token(msgspec.Struct, frozen=True):
     position: int
 
 
-_WORD = re.compile(
+_WORD = Pattern(
     r"""(?P<space>(?:[ \t\r\n\f]+|//[^\n]*)+)
     |(?P<text>[rR][bB]?(?=["'])|[bB][rR]?(?=["'])|(?=["']))
     |(?P<float>(?:[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?))
@@ -77,7 +78,7 @@ _RAW = {quote: re.compile(rf"{quote}((?:(?!{quote}).)*){quote}", re.DOTALL) for 
 _PLAIN = {quote: re.compile(rf"{quote}((?:\\.|(?!{quote})[^\\])*){quote}", re.DOTALL) for quote in ('"""', "'''")} | {
     quote: re.compile(rf"{quote}((?:\\.|[^\\{quote}\r\n])*){quote}") for quote in ('"', "'")
 }
-_ESCAPE = re.compile(
+_ESCAPE = Pattern(
     r"\\(?:x([0-9a-fA-F]{2})|X([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL
 )
 _SHORT = {

@@ -1,8 +1,9 @@
 """CEL programs: expressions parsed, checked and compiled once, and evaluated many times within a cost budget."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from levelset.cel import compiler
 from levelset.cel.checker import check, check_literals
@@ -27,12 +28,11 @@ def _no_struct(_: str) -> Type | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Declarations:
+class Declarations(msgspec.Struct, frozen=True):
     """The environment of an expression: variables with their types, and the object types that it may construct."""
 
     variables: Mapping[str, Type]
-    structs: Callable[[str], Type | None] = field(default=_no_struct)
+    structs: Callable[[str], Type | None] = _no_struct
 
 
 class Budget:

@@ -1,6 +1,5 @@
 """Types from structural schemas, mapped as Kubernetes does, with the size limits of the schema."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,13 +8,14 @@ from msgspec.structs import replace
 from levelset.cel.parser import RESERVED
 from levelset.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of
 from levelset.cel.values import is_map
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["MAX_REQUEST", "declared_type", "escape", "with_meta"]
 
 MAX_REQUEST = 3 * 1024 * 1024  # bytes of the largest request
 _WORDS = RESERVED | {"true", "false", "null", "in"}
-_NAME = re.compile(r"[A-Za-z_.\-/][A-Za-z0-9_.\-/]*")
-_ESCAPED = re.compile(r"__|[./-]")
+_NAME = Pattern(r"[A-Za-z_.\-/][A-Za-z0-9_.\-/]*")
+_ESCAPED = Pattern(r"__|[./-]")
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _LONGEST = MAX_REQUEST - 2
 _TEXT: Mapping[str, Any] = {"type": "string"}

@@ -1,9 +1,9 @@
 """The syntax tree of CEL expressions: built by the parser, typed by the checker, and compiled to Python."""
 
-import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from levelset.cel.types import DYN, Type
 
@@ -25,35 +25,34 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True, eq=False)
-class Node:
+class _Positioned(msgspec.Struct, eq=False):
+    position: int
+
+
+class Node(_Positioned, kw_only=True):
     """Any expression: its position in the source, its depth, and, once checked, its type."""
 
-    position: int
-    height: int = dataclasses.field(default=1, init=False)
-    type: Type = dataclasses.field(default=DYN, init=False)
+    height: int = 1
+    type: Type = DYN
 
     def rest_on(self, *children: "Node | None") -> None:
         """Sets the depth from the depths of the children."""
         self.height = 1 + max((child.height for child in children if child is not None), default=0)
 
 
-@dataclass(slots=True, eq=False)
 class Literal(Node):
     """A constant."""
 
     value: Any
 
 
-@dataclass(slots=True, eq=False)
 class Ident(Node):
     """A name: a variable, or a type when `named` is set by the checker."""
 
     name: str
-    named: Type | None = dataclasses.field(default=None, init=False)
+    named: Type | None = None
 
 
-@dataclass(slots=True, eq=False)
 class Select(Node):
     """A field selection on an object or map; with `test`, a presence test; with `optional`, an optional value.
 
@@ -64,21 +63,19 @@ class Select(Node):
     field: str
     test: bool = False
     optional: bool = False
-    named: Type | None = dataclasses.field(default=None, init=False)
-    variable: str = dataclasses.field(default="", init=False)
+    named: Type | None = None
+    variable: str = ""
 
 
-@dataclass(slots=True, eq=False)
 class Call(Node):
     """A function or operator, with a receiver if it is a method; the checker fills in the candidate overloads."""
 
     function: str
     target: Node | None
     arguments: list[Node]
-    overloads: list[Any] = dataclasses.field(default_factory=list[Any], init=False)
+    overloads: list[Any] = []
 
 
-@dataclass(slots=True, eq=False)
 class Logic(Node):
     """`&&` or `||` of two or more operands."""
 
@@ -86,7 +83,6 @@ class Logic(Node):
     operands: list[Node]
 
 
-@dataclass(slots=True, eq=False)
 class ListOf(Node):
     """A list literal; the elements at the indices in `optional` may be absent."""
 
@@ -94,24 +90,20 @@ class ListOf(Node):
     optional: frozenset[int] = frozenset()
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
+class Entry(_Positioned):
     """One entry of a map literal, or field of an object literal."""
 
-    position: int
     key: Any
     value: Node
     optional: bool
 
 
-@dataclass(slots=True, eq=False)
 class MapOf(Node):
     """A map literal; keys are nodes."""
 
     entries: list[Entry]
 
 
-@dataclass(slots=True, eq=False)
 class Struct(Node):
     """An object literal of a named type; keys are field names."""
 
@@ -119,7 +111,6 @@ class Struct(Node):
     entries: list[Entry]
 
 
-@dataclass(slots=True, eq=False)
 class Fold(Node):
     """A macro that iterates over a range with one or two variables: all, exists, map, filter and the like."""
 
@@ -130,7 +121,6 @@ class Fold(Node):
     when: Node | None = None
 
 
-@dataclass(slots=True, eq=False)
 class Bind(Node):
     """A local variable (`cel.bind`) and the expression that uses it."""
 
@@ -139,7 +129,6 @@ class Bind(Node):
     body: Node
 
 
-@dataclass(slots=True, eq=False)
 class OptMap(Node):
     """`optMap`: maps a present optional value; with `flat` (`optFlatMap`) the body returns an optional value itself."""
 

@@ -11,9 +11,7 @@ if not rules.problems:
 """
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -25,6 +23,7 @@ from levelset.cel.program import OBJECT_LIMIT, Budget, Declarations, Program, co
 from levelset.cel.schema_types import MAX_REQUEST, declared_type, with_meta
 from levelset.cel.types import BOOL, STRING, Type, optional_of
 from levelset.cel.values import NONE, Convert, Optional, converter, equal, is_list, is_map
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = [
     "OMITTED",
@@ -85,18 +84,17 @@ class Rule(msgspec.Struct, frozen=True):
         return self.message.strip() or self.text.strip()
 
 
-@dataclass(slots=True)
-class RuleNode:
+class RuleNode(msgspec.Struct):
     """The rules of one schema node and of those below it."""
 
     kind: str
     keys: tuple[str, ...] = ()
-    rules: list[Rule] = field(default_factory=list[Rule])
+    rules: list[Rule] = []
     convert: Convert | None = None
-    properties: dict[str, "RuleNode"] = field(default_factory=dict[str, "RuleNode"])
+    properties: dict[str, "RuleNode"] = {}
     values: "RuleNode | None" = None
     items: "RuleNode | None" = None
-    all_of: list["RuleNode"] = field(default_factory=list["RuleNode"])
+    all_of: list["RuleNode"] = []
 
     @property
     def is_idle(self) -> bool:
@@ -112,8 +110,8 @@ class RuleNode:
         return None if any(isinstance(value, dict | list) for value in found) else found
 
 
-_STEP = re.compile(r"\.(?P<name>[^.\[\]']+)|\['(?P<key>(?:\\.|[^'\\])*)'\]")
-_ESCAPE = re.compile(r"\\(.)")
+_STEP = Pattern(r"\.(?P<name>[^.\[\]']+)|\['(?P<key>(?:\\.|[^'\\])*)'\]")
+_ESCAPE = Pattern(r"\\(.)")
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
 
 
@@ -155,7 +153,7 @@ def _unescaped(text: str) -> str | None:
 
 
 REASONS = ("FieldValueInvalid", "FieldValueDuplicate", "FieldValueForbidden", "FieldValueRequired")
-_BREAK = re.compile(r"[\n\r]")
+_BREAK = Pattern(r"[\n\r]")
 _FIELD_INVALID, _REQUIRED = "FieldValueInvalid", "FieldValueRequired"
 
 
@@ -207,7 +205,7 @@ Schema = Mapping[str, Any]
 
 def build_rules(schema: Schema, path: str) -> tuple[RuleNode, list[Finding]]:
     """The compiled rules of the schema at this path, and the errors found in them."""
-    builder = _Builder()
+    builder = _Builder(schema)
     root = builder.node(schema, schema, _SchemaLocation(path, is_root=True))
     return root, [*builder.findings, *builder.total(path)]
 
@@ -249,8 +247,11 @@ def _is_unrelated(schema: Schema) -> bool:
 
 
 class _Builder:
-    def __init__(self) -> None:
+    def __init__(self, schema: Schema) -> None:
         self.findings: list[Finding] = []
+        self._ruled: set[int] = set()
+        """The identities of the schemas that have rules, or something inside of them that has: few of them."""
+        _find_ruled(schema, self._ruled)
         self._costs: list[tuple[int, str]] = []
 
     def total(self, path: str) -> list[Finding]:
@@ -281,17 +282,19 @@ class _Builder:
     def _below(self, found: RuleNode, schema: Schema, values: Schema, place: _SchemaLocation) -> None:
         properties, known = _part(schema, "properties"), _part(values, "properties")
         for name, each in properties.items():
-            if name in known:
+            if name in known and id(each) in self._ruled:
                 below = self.node(each, known[name], place.child(f"properties[{name}]", each, values))
                 if not below.is_idle:
                     found.properties[name] = below
         for name, attribute in (("additionalProperties", "values"), ("items", "items")):
             inner, outer = _part(schema, name), _part(values, name)
-            if inner and outer:
+            if inner and outer and id(inner) in self._ruled:
                 below = self.node(inner, outer, place.child(name, inner, values))
                 if not below.is_idle:
                     setattr(found, attribute, below)
         for index, each in enumerate(schema.get("allOf") or ()):
+            if id(each) not in self._ruled:
+                continue
             inner_place = replace(place, path=f"{place.path}.allOf[{index}]", depth=place.depth + 1)
             inside = self.node(each, values, inner_place)
             if not inside.is_idle:
@@ -376,6 +379,18 @@ class _Builder:
         elif rule.get("optionalOldSelf") is not None:
             message = "may not be set if oldSelf is not used in rule"
             self.findings.append(Finding(f"{path}.optionalOldSelf", REASONS[0], message, rule["optionalOldSelf"]))
+
+
+def _find_ruled(value: Any, found: set[int]) -> bool:
+    """Adds the identities of all maps with rules, or with such a map inside; returns whether this value is one."""
+    if not is_map(value) and not is_list(value):
+        return False
+    members = value.values() if is_map(value) else value
+    inside = [_find_ruled(one, found) for one in members if isinstance(one, dict | list)]  # all of them are visited
+    if is_map(value) and (_KEYWORD in value or any(inside)):
+        found.add(id(value))
+        return True
+    return any(inside)
 
 
 def _part(schema: Schema, name: str) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeGuard
 
 from levelset.cel.errors import EvaluationError
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.quantity import Quantity
 
 __all__ = [
@@ -272,13 +273,13 @@ def type_name(value: Any) -> str:
 
 
 _SECOND = 10**9
-_TIME = re.compile(
+_TIME = Pattern(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]{1,30}))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
 )
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_DATE = Pattern(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PART = re.compile(r"([0-9]{0,40})(?:\.([0-9]{0,40}))?(ns|us|µs|μs|ms|s|m|h|d|w)")
+_PART = Pattern(r"([0-9]{0,40})(?:\.([0-9]{0,40}))?(ns|us|µs|μs|ms|s|m|h|d|w)")
 _UNITS = {
     "ns": 1,
     "us": 1000,

@@ -6,6 +6,8 @@ from typing import Final
 
 import click
 
+from levelset.garbage_collection import loading
+
 __all__ = ["COMMANDS", "LazyGroup", "levelset"]
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -78,12 +80,8 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return super().get_command(ctx, cmd_name)
-        # Imported late, as the command: the help needs neither.
-        from levelset.garbage_collection import paused, raise_threshold  # noqa: PLC0415
-
-        raise_threshold()
         module, _, name = entry[0].partition(":")
-        with paused():
+        with loading("command"):
             found: click.Command = getattr(importlib.import_module(module), name)
         return found
 

@@ -30,8 +30,9 @@ def dashboard(*, files: tuple[str, ...], dashboard_actions: bool, **options: Any
 
     It runs on this machine until SIGINT or SIGTERM, and prints its URL; with --output json as a line of JSON.
 
-    It shows objects, their problems, events and logs with the rights of the kubeconfig. Reconciles and metrics are
-    those of a process: `levelset run --dashboard` shows them for its controllers.
+    It shows objects, their problems, events and logs with the rights of the kubeconfig, and the managers of the
+    cluster: those on this machine with their controllers, watches, failures and reconciles; those in Pods with their
+    metrics, if the kubeconfig may get pods/proxy; and their Leases.
 
     FILE is a recording, which it shows step by step, forwards and backwards, or the HTML report of an exploration. With
     files it needs no cluster, and shows one only if --kubeconfig or --context names it.
@@ -61,7 +62,7 @@ async def _serve(
             client = await stack.enter_async_context(await Client.connect(config))
             stack.push_async_callback(page.close)  # before the client
             await client.resource(_POD)  # raises what is wrong with the server or the credentials
-            page.show(DashboardSource.of_client(client))
+            page.show(DashboardSource.of_client(client, server=config.server))
             facts["cluster"] = config.server
         facts["dashboard"] = f"{url}#/runs" if files else url
         if output == "json":

@@ -4,6 +4,8 @@ import sys
 import time
 from typing import Final
 
+from levelset.garbage_collection import raise_threshold
+
 __all__ = ["STARTED", "main"]
 
 STARTED: Final = time.perf_counter()
@@ -16,6 +18,7 @@ def main() -> None:
 
     Exit codes: 0 done, 1 failed or standard output has no reader, 2 usage error or missing library.
     """
+    raise_threshold()
     try:
         # Imported late: click is an optional extra, and this message must work without it.
         from levelset.cli.commands import levelset  # noqa: PLC0415

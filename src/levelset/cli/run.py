@@ -64,7 +64,7 @@ def run(*, targets: tuple[str, ...], dashboard: bool, dashboard_actions: bool, *
 
     SIGUSR1 begins a recording, SIGUSR2 ends it; `levelset record on` and `off` do the same.
 
-    With --output json it prints its URLs and controllers as a line of JSON when it is ready.
+    With --output json it prints its URLs and the watched kinds as a line of JSON when it is ready.
 
     Example: levelset run website.py --local
     """

@@ -225,7 +225,7 @@ def _arguments(options: Mapping[str, object]) -> list[str]:
 
 
 async def _serve(given: _Options) -> None:
-    from levelset.apiserver.kubeconfig_file import ConnectionInfo, write_kubeconfig  # noqa: PLC0415  # as above
+    from levelset.apiserver.kubeconfig_file import ConnectionInfo, claim_kubeconfig  # noqa: PLC0415  # as above
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415
     from levelset.apiserver.wire.webhook_client import WebhookClient, parse_service_address  # noqa: PLC0415
 
@@ -249,7 +249,7 @@ async def _serve(given: _Options) -> None:
             url = _reachable_url(server.url)
             if not reach.worker:  # the first of several writes it
                 contact = ConnectionInfo(url, server.token, server.ca, reach.servers)
-                await asyncio.to_thread(write_kubeconfig, kubeconfig, contact)
+                await asyncio.to_thread(claim_kubeconfig, kubeconfig, contact)
             _show_ready(given, url, (time.perf_counter() - STARTED) * 1000)
             await _wait_end(stopped, reach.worker)
     finally:

@@ -1,10 +1,8 @@
 """`levelset status`, `why KIND/NAME` and `trigger KIND/NAME`: clients of the admin API of running managers."""
 
-import http.client
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import click
 
@@ -21,15 +19,15 @@ from levelset.cli.output import (
     table_lines,
 )
 from levelset.cli.server_names import complete_namespaces, object_argument
+from levelset.errors import Unreachable
 from levelset.runtime.controller.reconcile_history import collapse_polls
-from levelset.runtime.manager.process_records import ProcessRecord, find_records
+from levelset.runtime.manager.process_records import ProcessRecord, call_admin, find_records
 from levelset.runtime.recording import read_recording, reconciles_in, status_of
 
 __all__ = ["call_managers", "status", "trigger", "why"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PATIENCE: Final = 10.0
 _GOOD: Final = frozenset({"done", "requeued", "gone"})
 
 
@@ -216,19 +214,13 @@ def _selected_managers(pid: int | None) -> Sequence[ProcessRecord]:
 
 
 def _call_manager(record: ProcessRecord, method: str, path: str) -> Any:
-    parts = urlsplit(record.url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PATIENCE)
     try:
-        connection.request(method, path, headers={"Authorization": f"Bearer {record.token}"})
-        response = connection.getresponse()
-        body = json.loads(response.read())
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise CommandFailed(f"the manager of process {record.pid} does not respond: {error}") from error
-    finally:
-        connection.close()
-    if response.status != 200:
+        status_code, body = call_admin(record, method, path)
+    except Unreachable as error:
+        raise CommandFailed(str(error)) from error
+    if status_code != 200:
         message = str(body.get("error", body))
-        raise _NotKnown(message) if response.status == 404 else CommandFailed(message)
+        raise _NotKnown(message) if status_code == 404 else CommandFailed(message)
     return body
 
 

@@ -20,7 +20,7 @@ from levelset.client.object_types import OnlyMetadata, view_of
 from levelset.codegen.crd import is_custom
 from levelset.codegen.permission import Permission
 from levelset.errors import ConfigError
-from levelset.garbage_collection import paused
+from levelset.garbage_collection import loading
 from levelset.objects import Object
 from levelset.objects.kind_definition import definition_of
 from levelset.runtime.controller import Controller
@@ -304,20 +304,24 @@ class LoadedTargets:
 def load_targets(targets: Iterable[str]) -> LoadedTargets:
     """Loads the parts that the targets name; ConfigError if a target has none."""
     found = LoadedTargets()
-    for target in targets:
-        name, attribute = split_target(target)
-        with paused():
-            module = load_module(name)
-        _add(found.modules, module)
-        if attribute is None:
-            taken = [found.take(value) for key, value in vars(module).items() if not key.startswith("_")]
-            if not any(taken):
-                raise ConfigError(f"{target} has no Controllers, webhooks or kinds")
-        elif not found.take(
-            _value(target, attribute_of(module, name, attribute, Controller, AdmissionHook, Conversion, System))
-        ):
-            raise ConfigError(f"{target} is not a Controller, a webhook or a kind, nor a list of them")
+    with loading("targets"):
+        for target in targets:
+            _load_into(found, target)
     return found
+
+
+def _load_into(found: LoadedTargets, target: str) -> None:
+    name, attribute = split_target(target)
+    module = load_module(name)
+    _add(found.modules, module)
+    if attribute is None:
+        taken = [found.take(value) for key, value in vars(module).items() if not key.startswith("_")]
+        if not any(taken):
+            raise ConfigError(f"{target} has no Controllers, webhooks or kinds")
+    elif not found.take(
+        _value(target, attribute_of(module, name, attribute, Controller, AdmissionHook, Conversion, System))
+    ):
+        raise ConfigError(f"{target} is not a Controller, a webhook or a kind, nor a list of them")
 
 
 def load_controllers(targets: Iterable[str]) -> LoadedTargets:

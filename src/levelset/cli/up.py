@@ -76,7 +76,7 @@ def up(
     Where that names none, it runs the API server and the dashboard alone.
 
     It serves the dashboard, which shows objects, controllers and events live, and prints its URL. With --output json it
-    prints its URLs and controllers as a line of JSON when it is ready.
+    prints its URLs and the watched kinds as a line of JSON when it is ready.
 
     Example: levelset up --data shop.db
     """

@@ -915,8 +915,12 @@ class Client:
 
         return detach
 
-    def _attach(self, tap: CallTap | None) -> None:
-        self._pipeline.attach(tap)
+    def _attach(self, tap: CallTap) -> Callable[[], None]:
+        """Has a tap see each call, also of derived clients and of the REST mapper; returns how to detach it."""
+        self._set_mapper_tap(self._pipeline.attach(tap))
+        return lambda: self._set_mapper_tap(self._pipeline.detach(tap))
+
+    def _set_mapper_tap(self, tap: CallTap | None) -> None:
         if isinstance(self._mapper, RestMapper):
             self._mapper.tap = tap
 

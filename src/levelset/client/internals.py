@@ -11,9 +11,21 @@ from levelset.client.client import Client, WriteObserver
 from levelset.client.lists import ObjectPage, Transform
 from levelset.client.object_types import Kind, view_of
 from levelset.client.requests import Fields, Labels, Match, Validation
-from levelset.client.transport.interface import CallTap, Hook
+from levelset.client.transport.interface import Call, CallTap, Hook, Response
+from levelset.client.transport.sockets import SocketTransport
+from levelset.errors import ConfigError
 
-__all__ = ["apply_body", "attach_tap", "known_documents", "list_page", "observe_writes", "with_hook", "with_settings"]
+__all__ = [
+    "apply_body",
+    "attach_tap",
+    "known_documents",
+    "list_page",
+    "observe_writes",
+    "send_once",
+    "server_url",
+    "with_hook",
+    "with_settings",
+]
 
 C = TypeVar("C", bound=Client)
 
@@ -59,8 +71,8 @@ class _Internals(Client):
         )
 
     @staticmethod
-    def attach_tap(client: Client, tap: CallTap | None) -> None:
-        client._attach(tap)
+    def attach_tap(client: Client, tap: CallTap) -> Callable[[], None]:
+        return client._attach(tap)
 
     @staticmethod
     def known_documents(client: Client) -> Sequence[tuple[str, bytes]]:
@@ -69,6 +81,20 @@ class _Internals(Client):
     @staticmethod
     def observe_writes(client: Client, observer: WriteObserver) -> Callable[[], None]:
         return client._observe_writes(observer)
+
+    @staticmethod
+    def send_once(client: Client, call: Call) -> Coroutine[Any, Any, Response]:
+        return client._pipeline.send_raw(call, is_repeated=False)
+
+    @staticmethod
+    def server_url(client: Client) -> str:
+        transport = client._pipeline.transport
+        if isinstance(transport, SocketTransport):
+            return transport.server
+        try:
+            return str(getattr(client.in_process_server, "url", ""))
+        except ConfigError:
+            return ""  # it does not listen
 
     @staticmethod
     def with_hook(client: C, hook: Hook) -> C:
@@ -104,13 +130,19 @@ With `managed_fields=False` these are cut out of the bytes; then `transform` may
 """
 
 attach_tap: Final = _Internals.attach_tap
-"""Has a tap see each call of this client and of all others with its connections; None detaches it."""
+"""Has one more tap see each call of this client and of all others with its connections; returns how to detach it."""
 
 known_documents: Final = _Internals.known_documents
 """What the REST mapper of this client knows already, as discovery documents with their paths."""
 
 observe_writes: Final = _Internals.observe_writes
 """Calls `observer` after each write of this client, or one derived from it, that succeeds; returns how to detach it."""
+
+send_once: Final = _Internals.send_once
+"""Sends a raw call once, without a retry, and returns its response whatever its status."""
+
+server_url: Final = _Internals.server_url
+"""The URL of the server of a client; empty if it is in this process and listens nowhere."""
 
 with_hook: Final = _Internals.with_hook
 """The same client with one more hook, which sees each verb before all others. Closing it does not close connections."""

@@ -10,7 +10,8 @@ before and the counters after it, which has the same effect in a single coroutin
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Final
 
@@ -27,13 +28,14 @@ _MAX_REMEMBERED: Final = 1000
 
 
 class _SharedState:
-    """The state that all pipelines to one transport share: loop, clock, whether they are closed, and a tap."""
+    """The state that all pipelines to one transport share: loop, clock, whether they are closed, and their taps."""
 
-    __slots__ = ("is_closed", "loop", "now", "tap")
+    __slots__ = ("is_closed", "loop", "now", "tap", "taps")
 
     def __init__(self) -> None:
         self.is_closed = False
-        self.tap: CallTap | None = None
+        self.taps: list[CallTap] = []
+        self.tap: CallTap | None = None  # the only one of `taps`, or all of them as one
         self.loop: asyncio.AbstractEventLoop | None = None
         self.now: Callable[[], float] = _no_time
 
@@ -104,9 +106,19 @@ class RequestPipeline:
         """Whether the transport is closed."""
         return self._state.is_closed
 
-    def attach(self, tap: CallTap | None) -> None:
-        """Has this tap see each call of all pipelines to the same transport; None detaches it."""
-        self._state.tap = tap
+    def attach(self, tap: CallTap) -> CallTap | None:
+        """Has this tap, too, see each call of all pipelines to the same transport; returns all taps as one."""
+        return self._set_taps([*self._state.taps, tap])
+
+    def detach(self, tap: CallTap) -> CallTap | None:
+        """Has this tap see no further call; returns the remaining taps as one, None if there is none."""
+        return self._set_taps([one for one in self._state.taps if one is not tap])
+
+    def _set_taps(self, taps: list[CallTap]) -> CallTap | None:
+        # A call that is under way ends at the taps at which it has begun: `send` holds on to them.
+        self._state.taps = taps
+        self._state.tap = _Taps(taps) if len(taps) > 1 else taps[0] if taps else None
+        return self._state.tap
 
     async def send(self, call: Call, *, is_repeated: bool = True) -> Response:
         """Sends a call and returns its response; ApiError for 300 and more, Unreachable or TimedOut for none."""
@@ -145,15 +157,15 @@ class RequestPipeline:
             tap.end_call(begun, response, is_plain)
         return response if is_plain else self._checked(call, response)
 
-    async def send_raw(self, call: Call) -> Response:
+    async def send_raw(self, call: Call, *, is_repeated: bool = True) -> Response:
         """Sends a call and returns its response, whatever its status."""
         self._check(call)
-        tap = self._state.tap
+        tap, send = self._state.tap, self._repeated if is_repeated else self._once
         begun = None if tap is None else tap.begin_call(call)
         if tap is None or begun is None:
-            return await self._repeated(call)
+            return await send(call)
         try:
-            response = await self._repeated(call)
+            response = await send(call)
         except BaseException as error:
             tap.end_call(begun, error)
             raise
@@ -207,6 +219,34 @@ class RequestPipeline:
             self._state.loop, self._state.now = loop, clock_of(loop)
         elif self._state.loop is not loop:
             raise ConfigError(f"{words}: this client belongs to the event loop that used it first; connect another one")
+
+
+class _Taps:
+    """Several taps as one."""
+
+    __slots__ = ("_taps",)
+
+    def __init__(self, taps: Sequence[CallTap]) -> None:
+        self._taps = tuple(taps)
+
+    def begin_call(self, call: Call) -> tuple[object | None, ...] | None:
+        """The values of all taps; None if no tap is interested in the call."""
+        begun = tuple([tap.begin_call(call) for tap in self._taps])
+        return None if all(one is None for one in begun) else begun
+
+    def end_call(
+        self, begun: tuple[object | None, ...], outcome: Response | BaseException, is_plain: bool = False
+    ) -> None:
+        """Ends the call at the taps that were interested in it."""
+        for tap, one in zip(self._taps, begun, strict=True):
+            if one is not None:
+                tap.end_call(one, outcome, is_plain)
+
+    def discover(self, read: Callable[[], Awaitable[None]]) -> Awaitable[None]:
+        """Awaits `read` inside of all taps."""
+        for tap in self._taps:
+            read = partial(tap.discover, read)
+        return read()
 
 
 class WarningLog:

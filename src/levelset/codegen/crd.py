@@ -6,20 +6,20 @@ definition = crd_of(Website, OldWebsite)  # two, of which one is stored
 ```
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from levelset.codegen.schema import PRESERVE, schema_of
 from levelset.errors import ConfigError
 from levelset.objects.kind_definition import Column, Definition, definition_of
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.resource import Object
 
 __all__ = ["crd_of", "crds_of", "is_custom", "version_priority"]
 
-_VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_VERSION: Final = Pattern(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _STABILITY: Final = {"alpha": 0, "beta": 1, None: 2}
-_NAMES: Final = re.compile(r"(?:\.[A-Za-z_][A-Za-z0-9_-]*)+")
+_NAMES: Final = Pattern(r"(?:\.[A-Za-z_][A-Za-z0-9_-]*)+")
 
 
 def crd_of(

@@ -487,11 +487,9 @@ def schema_of(kind: type[Object], *, reads_source: bool = True) -> Schema:
     """
     definition_of(kind)
     path = SchemaPath(kind.__name__, reads_source=reads_source)
-    made = _struct_schema(kind, path)
-    own = {name: value for name, value in made["properties"].items() if name not in _IDENTITY}
+    made = _struct_schema(kind, path, without=_IDENTITY)
     identity: Schema = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
-    required = [name for name in made.pop("required", ()) if name in own]
-    return order_keys({**made, "properties": {**identity, **own}, **({"required": required} if required else {})})
+    return order_keys({**made, "properties": {**identity, **made["properties"]}})
 
 
 def schema_for(hint: Any, path: SchemaPath) -> Schema:
@@ -589,18 +587,17 @@ def _union_schema(options: list[Any], path: SchemaPath) -> Schema:
 
 def _embedded_schema(kind: type[Object], hint: Any, path: SchemaPath) -> Schema:
     """An embedded object: with the fields of its class if it defines some, else with unknown fields preserved."""
-    made = _struct_schema(hint, path)
-    own = {name: value for name, value in made["properties"].items() if name not in _IDENTITY}
-    made.pop("properties")
-    required = [name for name in made.pop("required", ()) if name in own]
+    made = _struct_schema(hint, path, without=_IDENTITY)
     made["x-kubernetes-embedded-resource"] = True
-    if not own or "__definition__" not in vars(kind):
-        made.pop("description", None)
+    if not made["properties"] or "__definition__" not in vars(kind):
+        for name in ("description", "properties", "required"):
+            made.pop(name, None)
         return {**made, PRESERVE: True}
-    return {**made, "properties": own, **({"required": required} if required else {})}
+    return made
 
 
-def _struct_schema(hint: Any, path: SchemaPath) -> Schema:
+def _struct_schema(hint: Any, path: SchemaPath, *, without: tuple[str, ...] = ()) -> Schema:
+    """The schema of a class, without the members of these names."""
     model: type[msgspec.Struct] = get_origin(hint) or hint
     config = model.__struct_config__
     if model in path.inside:
@@ -618,8 +615,8 @@ def _struct_schema(hint: Any, path: SchemaPath) -> Schema:
         properties[config.tag_field] = values_schema([config.tag], path)
         required.append(config.tag_field)
     words: abc.Mapping[str, str] = describe_fields(model) if path.reads_source else {}
-    for one in msgspec.structs.fields(hint):
-        if one.type is type(None):
+    for one in _fields(hint):
+        if one.type is type(None) or one.encode_name in without:
             continue
         member = _member_schema(one, inner, words.get(one.name, ""))
         default = None if inner.is_own_class else _default_of(one, inner.member(one.encode_name))
@@ -631,6 +628,12 @@ def _struct_schema(hint: Any, path: SchemaPath) -> Schema:
     made |= {"required": required} if required else {}
     rules = rules_of(model)
     return {**made, **({"x-kubernetes-validations": validations(rules)} if rules else {})}
+
+
+@lru_cache(maxsize=1024)
+def _fields(hint: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a class, whose annotations take a while to resolve: many kinds share their classes."""
+    return msgspec.structs.fields(hint)
 
 
 def _member_schema(field: msgspec.structs.FieldInfo, path: SchemaPath, words: str) -> Schema:

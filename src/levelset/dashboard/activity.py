@@ -1,7 +1,8 @@
-"""What the dashboard remembers while it runs: metrics of the last hour, versions of objects, writes of reconciles.
+"""What the dashboard remembers: metrics of the last hour, versions of objects, writes and requests of reconciles.
 
-All three are bounded. Nothing is requested from the API server for them: metrics are read from the controllers every
-few seconds, versions come from the informers that the controllers have, and writes from the client that they share.
+Everything is bounded. Nothing is requested from the API server for it: metrics are read from the controllers every few
+seconds, versions come from the informers that the controllers have, writes and requests from the client that they
+share. Writes and requests are those of reconciles, and of the tasks that these have started.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -16,10 +18,11 @@ import msgspec
 
 from levelset.aio import timing
 from levelset.client import Client
-from levelset.client.internals import observe_writes
+from levelset.client.internals import attach_tap, observe_writes
 from levelset.client.request_body import Write
 from levelset.dashboard.metrics_history import INTERVAL, MetricsHistory, sample_of
 from levelset.dashboard.object_versions import ObjectVersions, Place, Version, changed_fields
+from levelset.dashboard.request_spans import RequestSpan, RequestSpans
 from levelset.dashboard.views import kind_text
 from levelset.errors import NotReady
 from levelset.objects.cached_object import CachedObject
@@ -30,19 +33,24 @@ from levelset.runtime.cache.informer import Informer
 from levelset.runtime.cache.subscribers import ListenerHandle
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.running_controller import RunningController
+from levelset.runtime.controller.traced_tasks import RECONCILE, RunningReconcile
 
 __all__ = ["Activity", "ReconcileWrite"]
 
 _MOST_WRITES: Final = 2_000
+_STARTING: Final = 0.25
+"""The seconds between two attempts to follow controllers that have not started yet."""
+_STARTS: Final = 20
+_SAME: Final = 1e-6
+"""The start of a reconcile is known twice, once by its end and its duration: so many seconds apart is the same."""
 _log: Final = logging.getLogger(__name__)
 
 
 class ReconcileWrite(msgspec.Struct, frozen=True):
-    """A write that a reconcile has made: when (on the loop's clock), in which controller, and for which object."""
+    """A write that a reconcile has made, and when on the loop's clock."""
 
     at: float
-    controller: str
-    key: str
+    reconcile: RunningReconcile
     write: Write
 
     @property
@@ -66,14 +74,17 @@ class Activity:
         self.metrics = MetricsHistory()
         self.versions = ObjectVersions()
         self.writes: deque[ReconcileWrite] = deque(maxlen=_MOST_WRITES)
+        self.requests = RequestSpans()
         self._listeners: dict[Informer, ListenerHandle[Any]] = {}
-        self._detach: dict[Client, Callable[[], None]] = {}
+        self._detach: dict[Client, tuple[Callable[[], None], ...]] = {}
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Starts to follow."""
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="dashboard/activity")
+            loop = asyncio.get_running_loop()
+            self.requests.clock = timing.clock_of(loop)
+            self._task = loop.create_task(self._run(), name="dashboard/activity")
 
     async def close(self) -> None:
         """Ends to follow, and returns when its task has ended."""
@@ -83,17 +94,21 @@ class Activity:
             await asyncio.wait([task])
         for listener in self._listeners.values():
             listener.close()
-        for detach in self._detach.values():
-            detach()
+        for both in self._detach.values():
+            for detach in both:
+                detach()
         self._listeners.clear()
         self._detach.clear()
+        try:
+            self._mark(self._controllers(), is_on=False)
+        except (NotReady, RuntimeError) as error:
+            _log.debug("no controller to follow: %s", error)
 
     def follow(self) -> None:
-        """Attaches to the informers and clients that were opened since the last time, and takes a sample."""
+        """Attaches to the informers, clients and controllers that were opened since the last time; takes a sample."""
         try:
             controllers = self._controllers()
-            for cluster in self._clusters():
-                self._attach(cluster)
+            self._attach_all(controllers)
             self.metrics.add(sample_of(controllers, self._requests(), self.metrics.last, at=time.time()))
         except (NotReady, RuntimeError) as error:  # a controller that is starting, or a manager that has not
             _log.debug("no sample for the dashboard: %s", error)
@@ -105,22 +120,45 @@ class Activity:
 
     def writes_of(self, controller: str, outcome: Outcome[Any]) -> list[dict[str, Any]]:
         """The writes of one reconcile, each with the fields that it changed as far as the versions were seen."""
-        return [self._write_view(one) for one in self.made_in(controller, outcome)]
+        mine = [one for one in self.writes if one.reconcile.controller == controller]
+        return [self._write_view(one) for one in mine if _is_in(one.reconcile, one.at, outcome)]
 
-    def made_in(self, controller: str, outcome: Outcome[Any]) -> list[ReconcileWrite]:
-        """The writes of one reconcile."""
-        began, key = outcome.at - outcome.seconds, outcome.ref.key
-        mine = [one for one in self.writes if one.controller == controller and one.key == key]
-        return [one for one in mine if began <= one.at <= outcome.at]
+    def requests_of(self) -> Callable[[str, Outcome[Any]], list[RequestSpan]]:
+        """A function that returns the requests of a reconcile of a controller; they are sorted once for all calls."""
+        all_ = self.requests.by_reconcile()
+
+        def find(controller: str, outcome: Outcome[Any]) -> list[RequestSpan]:
+            mine = all_.get((controller, outcome.ref.key), ())
+            return [one for one in mine if _is_in(one.reconcile, one.at, outcome)]
+
+        return find
 
     async def _run(self) -> None:
+        self.follow()  # the first sample is before the first reconcile: rates need two
+        for _ in range(_STARTS):  # so that the first reconciles are followed, too
+            with suppress(NotReady, RuntimeError):
+                if controllers := self._controllers():
+                    self._attach_all(controllers)
+                    break
+            await timing.sleep(_STARTING)
         while True:
-            self.follow()
             await timing.sleep(INTERVAL)
+            self.follow()
+
+    def _attach_all(self, controllers: Mapping[str, RunningController[Any]]) -> None:
+        for cluster in self._clusters():
+            self._attach(cluster)
+        self._mark(controllers, is_on=True)
+
+    @staticmethod
+    def _mark(controllers: Mapping[str, RunningController[Any]], *, is_on: bool) -> None:
+        for one in controllers.values():
+            one.mark_reconciles(is_on=is_on)
 
     def _attach(self, cluster: Cluster) -> None:
         if cluster.client not in self._detach:
-            self._detach[cluster.client] = observe_writes(cluster.client, self._note_write)
+            client = cluster.client
+            self._detach[client] = observe_writes(client, self._note_write), attach_tap(client, self.requests)
         for source in cluster_sources(cluster):
             informer = source.informer
             if informer not in self._listeners and not informer.scope.is_metadata:
@@ -137,13 +175,9 @@ class Activity:
                 self.see(gvk, change.after)
 
     def _note_write(self, write: Write) -> None:
-        if write.name is None:
-            return
-        for name, controller in self._controllers().items():
-            key = controller.current_key()
-            if key is not None:
-                self.writes.append(ReconcileWrite(timing.now(), name, key, write))
-                return
+        reconcile = RECONCILE.get()
+        if reconcile is not None and write.name is not None:
+            self.writes.append(ReconcileWrite(timing.now(), reconcile, write))
 
     def _write_view(self, one: ReconcileWrite) -> dict[str, Any]:
         write, version = one.write, one.write.resource_version
@@ -157,6 +191,12 @@ class Activity:
             "isNew": after is not None and before is None and _generation(write) == 1,
             "changes": [] if after is None else changed_fields(before, after),
         }
+
+
+def _is_in(reconcile: RunningReconcile, at: float, outcome: Outcome[Any]) -> bool:
+    """Whether what happened at a time, in a reconcile or a task that it has started, is a part of this outcome."""
+    is_same = reconcile.key == outcome.ref.key and abs(reconcile.began - (outcome.at - outcome.seconds)) < _SAME
+    return is_same and at <= outcome.at
 
 
 def _generation(write: Write) -> int | None:

@@ -1,5 +1,7 @@
 """The HTTP handler of the dashboard: the page, its JSON queries, and the feed of changes.
 
+The paths are below `AccessPolicy.root`; outside of it there is only the printed URL, which leads there.
+
 | path | response |
 |---|---|
 | `/`, `/assets/...` | the page, its style and its modules |
@@ -38,7 +40,7 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from levelset.dashboard.access import SAFE, AccessPolicy, token_of_port
 from levelset.dashboard.activity import Activity
@@ -54,6 +56,9 @@ from levelset.errors import ApiError, BadRequest, LevelsetError, Malformed, NotR
 from levelset.http import Limits, Request, Response, Server
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.manager import Manager, System
+
+if TYPE_CHECKING:
+    from levelset.dashboard.managers import OtherManagers
 
 __all__ = ["Dashboard", "dashboard", "open_dashboard"]
 
@@ -79,10 +84,11 @@ class Dashboard:
         runs: RecordedRuns | None = None,
     ) -> None:
         self.access = AccessPolicy(token, actions=actions)
-        self.actions = Actions(self._client, lambda: self._shown().controllers())
+        self.actions = Actions(self._client, lambda: self._shown().controllers(), lambda: self.others)
         self._source: DashboardSource | None = None
         self._queries_of_source: Queries | None = None
         self.activity: Activity | None = None
+        self.others: OtherManagers | None = None
         self.logs = LogStreams()
         self.runs = runs or RecordedRuns()
         self.feed = EventFeed(self._client, lambda: self._queries().pulse())
@@ -93,7 +99,13 @@ class Dashboard:
         """Sets the source of the data."""
         self._source = source
         self.activity = Activity(source.controllers, source.clusters, source.requests)
-        self._queries_of_source = Queries(source, self.activity)
+        if source.server is not None:
+            # Imported late: only `levelset dashboard` has a server whose managers are other processes.
+            from levelset.dashboard.managers import OtherManagers  # noqa: PLC0415
+
+            self.others = OtherManagers(source.client(), source.server, self.activity.metrics)
+            self.others.start()
+        self._queries_of_source = Queries(source, self.activity, self.others)
 
     def show_manager(self, manager: Manager) -> None:
         """Shows a manager that has not started yet, and follows what it does until it stops."""
@@ -112,14 +124,19 @@ class Dashboard:
         await self.logs.close()
         if self.activity is not None:
             await self.activity.close()
+        if self.others is not None:
+            await self.others.close()
 
     async def handle(self, request: Request) -> Response:
         """Handles one request; a rejected one gets only a message."""
         refused = self.access.refuses(request)
         if refused is not None:
             return _text_response(*refused)
+        below = self.access.below_root(request)
+        if below is None:  # the printed URL, with its token
+            return Response(303, (("Location", f"{self.access.root}?token={self.access.token}"), *SAFE))
         try:
-            return await self._respond(request)
+            return await self._respond(below)
         except LevelsetError as error:
             return Response(_code(error), _JSON, json.dumps({"error": str(error)}).encode())
 
@@ -153,11 +170,11 @@ class Dashboard:
 
     async def _page(self, request: Request) -> Response:
         page = (await asyncio.to_thread(read_assets))["index.html"]  # the first time it reads files
-        policy = content_policy(request.headers.get("host") or "")
+        policy = content_policy((request.headers.get("host") or "") + self.access.root)
         headers = [("Content-Type", page.content_type), ("Content-Security-Policy", policy), *SAFE]
         if self.access.has_token(request):
-            # No redirect: after a link from another site the browser would not send the SameSite cookie. The page
-            # removes the token from the address bar itself.
+            # No redirect that depends on the cookie: after a link from another site the browser would not send it. The
+            # page removes the token from the address bar itself.
             headers.append(("Set-Cookie", self.access.cookie))
         return Response(200, tuple(headers), page.body)
 
@@ -208,7 +225,7 @@ class Dashboard:
 
 
 async def _status(queries: Queries, _: Request) -> Any:
-    return queries.status()
+    return await queries.status()
 
 
 async def _kinds(queries: Queries, _: Request) -> Any:
@@ -236,7 +253,7 @@ async def _endpoints(queries: Queries, _: Request) -> Any:
 
 
 async def _reconciles(queries: Queries, _: Request) -> Any:
-    return queries.reconciles()
+    return await queries.reconciles()
 
 
 async def _search(queries: Queries, request: Request) -> Any:

@@ -4,7 +4,6 @@ The input is not trusted: an address becomes a link only if it is one of an IP o
 """
 
 import ipaddress
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,11 +12,12 @@ from levelset.client.discovery import ApiResource
 from levelset.client.internals import list_page
 from levelset.dashboard.views import kind_text, map_in, maps_in, text_of
 from levelset.errors import LevelsetError
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["endpoints_of", "list_endpoints"]
 
 _MOST_SERVICES: Final = 500
-_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_HOST: Final = Pattern(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _SECURE_PORTS: Final = frozenset({443, 6443, 8443})
 
 

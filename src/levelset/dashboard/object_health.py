@@ -4,7 +4,6 @@ The input is not trusted: any field may be missing or have another type.
 """
 
 import asyncio
-import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from levelset.dashboard.views import kind_text, map_in, maps_in, state_of, text_
 from levelset.objects import codec
 from levelset.objects.cached_object import CachedObject
 from levelset.objects.json_tree import is_list
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.ref import GroupVersionKind
 
 __all__ = ["Illness", "Scan", "illness_of", "kind_and_name", "parse_time", "scan"]
@@ -28,7 +28,7 @@ MOST_ILL: Final = 200
 
 _SLICE: Final = 500
 _STARTING: Final = frozenset({"pending", "containercreating", "pulling", "starting", "progressing", "creating"})
-_SUSPICIOUS: Final = re.compile(
+_SUSPICIOUS: Final = Pattern(
     rb'"deletionTimestamp"|"waiting"|eplicas"|"observedGeneration"|"(?:phase|state)"'
     rb'|"status"\s*:\s*"(?:False|Unknown)"|"type"\s*:\s*"Failed"'
 )

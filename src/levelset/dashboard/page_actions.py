@@ -9,7 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -23,6 +23,9 @@ from levelset.objects.json_tree import is_map
 from levelset.objects.ref import Ref
 from levelset.runtime.controller.context_dependencies import wall_clock
 from levelset.runtime.controller.running_controller import RunningController
+
+if TYPE_CHECKING:
+    from levelset.dashboard.managers import OtherManagers
 
 __all__ = ["ActionRequest", "Actions"]
 
@@ -60,10 +63,14 @@ class Actions:
     """Carries out actions; `done` are the last ones, newest last, with their time and result."""
 
     def __init__(
-        self, client: Callable[[], Client], controllers: Callable[[], Mapping[str, RunningController[Any]]]
+        self,
+        client: Callable[[], Client],
+        controllers: Callable[[], Mapping[str, RunningController[Any]]],
+        others: "Callable[[], OtherManagers | None]" = lambda: None,
     ) -> None:
         self._client = client
         self._controllers = controllers
+        self._others = others
         self.done: deque[tuple[datetime, str, str, str]] = deque(maxlen=_MOST_AUDITED)
         self._actions: dict[str, Callable[[ActionRequest], Awaitable[Any]]] = {
             "apply": self._apply,
@@ -108,8 +115,12 @@ class Actions:
                     Ref(view_of(one.controller.kind).gvk, ref.name, ref.namespace), "requested by the dashboard"
                 )
                 found.append(name)
+        others = self._others()
+        if others is not None:
+            found += await others.trigger(ref.gvk, ref.name, ref.namespace)
         if not found:
-            raise NotFound(f"no controller of this process reconciles {ref.gvk.kind}")
+            where = "of this process" if others is None else "of a manager on this machine"
+            raise NotFound(f"no controller {where} reconciles {ref.gvk.kind}")
         return {"message": f"enqueued at {', '.join(found)}"}
 
     async def _pause(self, request: ActionRequest) -> Any:

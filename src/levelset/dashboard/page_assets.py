@@ -33,13 +33,13 @@ def read_assets() -> dict[str, Asset]:
     return {one.relative_to(FOLDER).as_posix(): Asset(_TYPES[one.suffix], one.read_bytes()) for one in found}
 
 
-def content_policy(host: str) -> str:
+def content_policy(root: str) -> str:
     """What the page may load and run: only its own files, below one path of this host; no markup from scripts.
 
-    The path matters: the other responses of the same host contain texts of objects and of logs. The host is that of
-    the request, which the access policy has found to be this machine.
+    The path matters: the other responses of the same host contain texts of objects and of logs. The root is the host of
+    the request, which the access policy has found to be this machine, with the path of the dashboard.
     """
-    own = f"http://{host}/assets/"
+    own = f"http://{root}assets/"
     policy = [
         "default-src 'none'",
         f"style-src {own}",

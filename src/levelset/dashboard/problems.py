@@ -7,22 +7,30 @@ a `tone`: `bad` for what needs a person, `busy` for what may repair itself.
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from levelset.dashboard.object_health import Name, Scan, kind_and_name, parse_time
 from levelset.dashboard.views import kind_text, text_of
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.hot_loops import HotLoop
-from levelset.runtime.manager import MemberReport
+from levelset.runtime.controller.reconcile_history import failing_now
+
+if TYPE_CHECKING:
+    from levelset.runtime.manager import MemberReport
 
 __all__ = [
+    "counted_failures",
     "failing_reconciles",
     "growing_queues",
     "hot_loops",
     "ill_objects",
     "lagging_watches",
+    "lost_lease",
+    "manager_problem",
     "one_list",
+    "reported_failures",
+    "reported_hot_loops",
     "shards_without_owner",
     "slow_reconciles",
     "warned_objects",
@@ -45,7 +53,7 @@ BACKLOG: Final = 10_000
 SLOW_RECONCILE: Final = 60.0
 """A reconcile that has been running for longer than this many seconds is shown."""
 
-_ORDER: Final = ("shards", "watch", "reconcile", "hot loop", "object", "queue", "event")
+_ORDER: Final = ("manager", "shards", "watch", "reconcile", "hot loop", "object", "queue", "event")
 
 
 def failing_reconciles(
@@ -55,16 +63,10 @@ def failing_reconciles(
 
     `failing` is how many there are: those that the history no longer has are counted together.
     """
-    last: dict[str, Outcome[Any]] = {}
-    since: dict[str, float] = {}
-    for one in history:
-        key = one.ref.key
-        if one.is_error and (key not in last or not last[key].is_error):
-            since[key] = one.at
-        last[key] = one
-    found = [_failing(name, one, since[key], now, wall) for key, one in last.items() if one.is_error]
+    known = failing_now(history)
+    found = [_failing(name, one, since, now, wall) for one, since in known]
     # An object that has given up no longer counts as failing, although its last reconcile did fail.
-    forgotten = failing - sum(last[key].result != "gave_up" for key in since if last[key].is_error)
+    forgotten = failing - sum(one.result != "gave_up" for one, _ in known)
     if forgotten > 0:
         message = "their last reconciles are no longer in the history; see the log for the errors"
         found.append(_problem("reconcile", f"{name}: {forgotten} more objects fail", message, controller=name))
@@ -74,17 +76,22 @@ def failing_reconciles(
 def _failing(name: str, one: Outcome[Any], since: float, now: float, wall: datetime) -> Problem:
     after = one.action.after
     due = None if after is None else wall + timedelta(seconds=one.at + after - now)
-    what = {"timed_out": "timed out", "gave_up": "gave up"}.get(one.result, "failed")
-    times = f", attempt {one.attempt + 1}" if one.attempt else ""
     return _problem(
         "reconcile",
-        f"{name} {what}{times}",
+        f"{name} {_WHAT.get(one.result, 'failed')}{_attempt(one.attempt)}",
         f"{type(one.error).__name__}: {one.error}",
         about={"kind": kind_text(one.ref.gvk), "name": one.ref.name, "namespace": one.ref.namespace},
         since=_stamp(wall + timedelta(seconds=since - now)),
         retryAt=None if due is None else _stamp(due),
         controller=name,
     )
+
+
+_WHAT: Final = {"timed_out": "timed out", "gave_up": "gave up"}
+
+
+def _attempt(failures: int) -> str:
+    return f", attempt {failures + 1}" if failures else ""
 
 
 def slow_reconciles(name: str, ages: Sequence[float]) -> list[Problem]:
@@ -141,19 +148,81 @@ def warning_events(
     return list(found.values())
 
 
-def lagging_watches(watches: Iterable[Stats]) -> list[Problem]:
-    """Watches with an error, without a sign of life, or with subscribers that fall behind."""
+def lagging_watches(watches: Iterable[Stats], where: str = "") -> list[Problem]:
+    """Watches with an error, without a sign of life, or with subscribers that fall behind; of which manager."""
     found: list[Problem] = []
+    of = f" in {where}" if where else ""
     for one in watches:
+        name = f"watch of {one.name}{of}"
         if one.error is not None:
-            found.append(_problem("watch", f"watch of {one.name}", one.error))
+            found.append(_problem("watch", name, one.error))
         elif one.lag is not None and one.lag > LAG:
             message = f"the API server has sent nothing for {one.lag:.0f} s, not even a bookmark"
-            found.append(_problem("watch", f"watch of {one.name} lags", message, "busy"))
+            found.append(_problem("watch", f"{name} lags", message, "busy"))
         elif one.waiting > BACKLOG:
             message = f"{one.waiting} changes wait for the slowest subscriber"
-            found.append(_problem("watch", f"watch of {one.name} lags", message, "busy"))
+            found.append(_problem("watch", f"{name} lags", message, "busy"))
     return found
+
+
+# ---- managers of other processes -------------------------------------------------------------------------------------
+
+
+def manager_problem(name: str, message: str, pod: Mapping[str, Any] | None) -> Problem:
+    """A manager that does not respond, or is not ready."""
+    return _problem("manager", f"{name} is not ready", message, about=pod)
+
+
+def reported_failures(name: str, failing: Sequence[Mapping[str, Any]], total: int) -> list[Problem]:
+    """The objects whose last reconcile failed, as another process reports them; `total` is how many there are."""
+    found = [
+        _problem(
+            "reconcile",
+            f"{name} {_WHAT.get(one['result'], 'failed')}{_attempt(one['attempt'])}",
+            text_of(one["error"]),
+            about={"kind": f"{one['api_version']}/{one['kind']}", "name": one["name"], "namespace": one["namespace"]},
+            since=one["since"],
+            retryAt=one["retry_at"],
+            controller=name,
+        )
+        for one in failing
+    ]
+    forgotten = total - sum(one["result"] != "gave_up" for one in failing)
+    if forgotten > 0:
+        message = "their last reconciles are not reported; see the log of the manager for the errors"
+        found.append(_problem("reconcile", f"{name}: {forgotten} more objects fail", message, controller=name))
+    return found
+
+
+def counted_failures(controller: str, manager: str, times: int, pod: Mapping[str, Any] | None) -> Problem:
+    """A controller of which only the number of failed reconciles is known, and that it has grown just now."""
+    message = f"{times} more since the reading before; the log of the manager has the errors"
+    return _problem(
+        "reconcile", f"{controller} in {manager}: reconciles fail", message, about=pod, controller=controller
+    )
+
+
+def reported_hot_loops(manager: str, loops: Iterable[Mapping[str, Any]], wall: datetime) -> list[Problem]:
+    """The hot loops of the last minutes, as another process reports them."""
+    return [
+        _problem(
+            "hot loop",
+            f"{one['controller']} in {manager} writes {one['field']} over and over",
+            one["message"],
+            about={"kind": f"{one['api_version']}/{one['kind']}", "name": one["name"], "namespace": one["namespace"]},
+            since=one["at"],
+            controller=one["controller"],
+        )
+        for one in loops
+        if (at := parse_time(one["at"])) is not None and wall - at <= HOT_LOOP_AGE
+    ]
+
+
+def lost_lease(lease: Mapping[str, Any], silent: float) -> Problem:
+    """A Lease that its holder has stopped to renew, and that no other replica has taken."""
+    about = {name: lease[name] for name in ("kind", "name", "namespace")}
+    message = f"{lease['holder']} has not renewed it for {silent:.0f} s, and no other replica has taken it"
+    return _problem("manager", "no manager holds this Lease", message, about=about)
 
 
 def hot_loops(loops: Iterable[tuple[datetime, str, HotLoop]], wall: datetime) -> list[Problem]:
@@ -186,7 +255,7 @@ def growing_queues(growing: Mapping[str, tuple[int, int]]) -> list[Problem]:
     ]
 
 
-def shards_without_owner(members: Sequence[MemberReport], moves: Mapping[str, Any]) -> list[Problem]:
+def shards_without_owner(members: "Sequence[MemberReport]", moves: Mapping[str, Any]) -> list[Problem]:
     """Objects that no replica reconciles, because none is a member or a member has not taken over yet."""
     if not moves and not members:
         return []

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 from msgspec.structs import asdict
@@ -20,7 +20,7 @@ from levelset.dashboard.log_streams import log_choices
 from levelset.dashboard.object_health import Name, Scan, scan
 from levelset.dashboard.object_versions import unified_diff
 from levelset.dashboard.owner_graph import Member, children_of, owners_of
-from levelset.dashboard.reconcile_timeline import last_reconciles, timeline_of
+from levelset.dashboard.reconcile_timeline import MOST_SHOWN, collapsed, last_reconciles, timeline_of
 from levelset.dashboard.resource_table import TableQuery, TableReader, read_search, search
 from levelset.errors import ApiError, BadRequest, LevelsetError, NotFound
 from levelset.objects.cached_object import CachedObject, Head
@@ -31,7 +31,11 @@ from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.context_dependencies import wall_clock
 from levelset.runtime.controller.hot_loops import HotLoop
 from levelset.runtime.controller.running_controller import RunningController
-from levelset.runtime.manager import Manager, MemberReport
+from levelset.runtime.manager import Manager
+
+if TYPE_CHECKING:
+    from levelset.dashboard.managers import OtherManagers
+    from levelset.runtime.manager import MemberReport
 
 __all__ = ["DashboardSource", "Queries"]
 
@@ -58,7 +62,7 @@ class DashboardSource(msgspec.Struct, frozen=True):
     controllers: Callable[[], Mapping[str, RunningController[Any]]]
     watches: Callable[[], Sequence[Stats]]
     declared: Callable[[], Iterable[GroupVersionKind]]
-    members: Callable[[], Sequence[MemberReport]] = tuple
+    members: "Callable[[], Sequence[MemberReport]]" = tuple
     """The members that share the objects; empty without shards."""
     moves: Callable[[], Mapping[str, tuple[int, int, int]]] = dict
     """For each controller how many objects this member owns, has gained and lost."""
@@ -68,6 +72,8 @@ class DashboardSource(msgspec.Struct, frozen=True):
     """The latest hot loops: when each was found, and in which controller."""
     requests: Callable[[], Mapping[Any, int]] = dict
     """The API requests so far, by status first."""
+    server: str | None = None
+    """The URL of the API server, if managers of other processes are looked for."""
 
     @classmethod
     def of(cls, manager: Manager) -> Self:
@@ -85,17 +91,20 @@ class DashboardSource(msgspec.Struct, frozen=True):
         )
 
     @classmethod
-    def of_client(cls, client: Client) -> Self:
-        """Only the objects of a server, without controllers."""
-        return cls(client=lambda: client, controllers=dict, watches=list, declared=list)
+    def of_client(cls, client: Client, *, server: str | None = None) -> Self:
+        """Only the objects of a server, without controllers; with its URL also the managers in other processes."""
+        return cls(client=lambda: client, controllers=dict, watches=list, declared=list, server=server)
 
 
 class Queries:
     """Runs the queries of the page; returns JSON trees and raises the errors of the client."""
 
-    def __init__(self, source: DashboardSource, activity: Activity | None = None) -> None:
+    def __init__(
+        self, source: DashboardSource, activity: Activity | None = None, others: "OtherManagers | None" = None
+    ) -> None:
         self._source = source
         self._activity = activity
+        self._others = others
         self._tables: TableReader | None = None
         self._scans: tuple[float, asyncio.Future[Scan]] | None = None
 
@@ -106,7 +115,10 @@ class Queries:
         events = (await self.events())["events"]
         found = await self._scan(now, wall, problems.warned_objects(events))
         growing = {} if self._activity is None else self._activity.metrics.growing()
+        if self._others is not None:
+            await self._others.wait_read()
         all_ = [
+            *([] if self._others is None else self._others.problems(wall)),
             *problems.shards_without_owner(source.members(), source.moves()),
             *problems.lagging_watches(source.watches()),
             *(
@@ -155,9 +167,13 @@ class Queries:
         """The addresses of all Services."""
         return await list_endpoints(self._source.client(), await self._served())
 
-    def reconciles(self) -> dict[str, Any]:
+    async def reconciles(self) -> dict[str, Any]:
         """The last reconciles of all controllers, newest first, with the spans of each."""
-        return {"reconciles": last_reconciles(self._source.controllers(), self._activity)}
+        found = last_reconciles(self._source.controllers(), self._activity)
+        if self._others is not None:
+            await self._others.wait_read()
+            found += self._others.reconciles()
+        return {"reconciles": found[:MOST_SHOWN]}
 
     def metrics(self) -> dict[str, Any]:
         """The series of the last hour; empty without a manager."""
@@ -221,7 +237,7 @@ class Queries:
             "containers": views.container_names(tree),
             "source": await asyncio.to_thread(_source, tree, is_whole=is_whole),
             "events": await self._events_of(gvk, cached),
-            "reconciles": self._reconciles(gvk, cached),
+            "reconciles": await self._reconciles(gvk, cached),
             "versions": self._versions(gvk, cached, is_seen=not is_whole),
             **await self._family(gvk, cached),
         }
@@ -239,9 +255,14 @@ class Queries:
                 break
         return {"events": views.newest_events(trees, _MOST_EVENTS), "isPartial": token is not None}
 
-    def status(self) -> dict[str, Any]:
-        """The controllers and the watches of this process."""
+    async def status(self) -> dict[str, Any]:
+        """The controllers and the watches of this process, or of those of others."""
+        if self._others is not None:
+            await self._others.wait_read()
+            return {"moves": {}, **self._others.status()}
         return {
+            "managers": [],
+            "leases": [],
             "controllers": [
                 {
                     **views.controller_view(one.stats(), _gvk_of(one), one.history, one.ages()),
@@ -260,7 +281,7 @@ class Queries:
         members = [(one.name, one.keys) for one in self._source.members()]
         paused = [one.is_paused for one in self._source.controllers().values()]
         totals = [(one.name, one.is_ready, one.ready, one.running, one.reconciles, one.failing) for one in found]
-        return totals, members, paused
+        return totals, members, paused, 0 if self._others is None else self._others.version
 
     async def _served(self, *, force: bool = False) -> list[ApiResource]:
         """One version of each kind that can be listed and watched; Events only in the core group."""
@@ -305,15 +326,18 @@ class Queries:
     def _results(self, gvk: GroupVersionKind) -> dict[tuple[str, str | None], str]:
         """The result of the last reconcile of each object in the history."""
         outcomes = [outcome for one in self._controllers_of(gvk).values() for outcome in one.history]
-        return {(one.ref.name, one.ref.namespace): one.result for one in outcomes}
+        known = {} if self._others is None else self._others.results(views.kind_text(gvk))
+        return {**known, **{(one.ref.name, one.ref.namespace): one.result for one in outcomes}}
 
     def _controllers_of(self, gvk: GroupVersionKind) -> dict[str, RunningController[Any]]:
         """The controllers of a kind, in any version."""
         all_ = self._source.controllers()
         return {name: one for name, one in all_.items() if _gvk_of(one)[::2] == gvk[::2]}
 
-    def _reconciles(self, gvk: GroupVersionKind, head: Head) -> list[dict[str, Any]]:
+    async def _reconciles(self, gvk: GroupVersionKind, head: Head) -> list[dict[str, Any]]:
         """The timeline of an object."""
+        if self._others is not None:
+            return collapsed(await self._others.timeline(gvk, head.name, head.namespace))
         return timeline_of(self._controllers_of(gvk).values(), head.name, head.namespace, self._activity)
 
     def _versions(self, gvk: GroupVersionKind, cached: CachedObject, *, is_seen: bool) -> list[dict[str, Any]]:
@@ -389,7 +413,8 @@ class Queries:
         return members
 
     def _controlled_kinds(self) -> set[GroupVersionKind]:
-        return {_gvk_of(one) for one in self._source.controllers().values()}
+        elsewhere = set[str]() if self._others is None else self._others.controlled_kinds()
+        return {*(_gvk_of(one) for one in self._source.controllers().values()), *map(views.read_kind, elsewhere)}
 
 
 def _source(tree: Any, *, is_whole: bool) -> dict[str, Any]:

@@ -3,18 +3,19 @@
 Reconciles that only poll are collapsed: those that were requeued by themselves, changed nothing and did not fail.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
 from typing import Any, Final
 
 from levelset.dashboard.activity import Activity
+from levelset.dashboard.request_spans import RequestSpan, request_view
 from levelset.dashboard.views import kind_text
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.reconcile_history import collapse_polls, is_poll
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.admin import wall_time
 
-__all__ = ["entry_of", "last_reconciles", "timeline_of"]
+__all__ = ["collapsed", "entry_of", "last_reconciles", "timeline_of"]
 
 MOST_ENTRIES: Final = 50
 MOST_SHOWN: Final = 100
@@ -32,7 +33,12 @@ def timeline_of(
         if one.ref.name == name and one.ref.namespace == namespace
     ]
     mine.sort(key=lambda one: one[0])
-    return collapse_polls(entry for _, entry in mine)[-MOST_ENTRIES:][::-1]
+    return collapsed(entry for _, entry in mine)
+
+
+def collapsed(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries that are oldest first as the page shows them: newest first, polls collapsed, at most so many."""
+    return collapse_polls(entries)[-MOST_ENTRIES:][::-1]
 
 
 def last_reconciles(
@@ -41,24 +47,17 @@ def last_reconciles(
     """The last reconciles of all controllers, newest first: with the spans that are known without tracing."""
     all_ = [(name, one) for name, controller in controllers.items() for one in controller.history[-MOST_SHOWN:]]
     newest = nlargest(MOST_SHOWN, all_, key=lambda one: one[1].at)
-    return [_with_spans(name, one, activity) for name, one in newest]
+    requests_of = None if activity is None else activity.requests_of()
+    return [_with_spans(name, one, [] if requests_of is None else requests_of(name, one)) for name, one in newest]
 
 
-def _with_spans(controller: str, outcome: Outcome[Any], activity: Activity | None) -> dict[str, Any]:
+def _with_spans(controller: str, outcome: Outcome[Any], requests: Sequence[RequestSpan]) -> dict[str, Any]:
     """A reconcile with its spans; each begins so many seconds after the request was due."""
     due = outcome.at - outcome.seconds - outcome.waited
-    writes = [] if activity is None else activity.made_in(controller, outcome)
     spans = [
         {"name": "in the queue", "from": 0.0, "seconds": outcome.waited},
         {"name": "reconcile", "from": outcome.waited, "seconds": outcome.seconds},
-        *(
-            {
-                "name": f"wrote {one.write.gvk.kind} {one.write.name}",
-                "from": one.at - due,
-                "seconds": 0.0,
-            }
-            for one in writes[:_MOST_SPANS]
-        ),
+        *(request_view(one, due, outcome.at) for one in requests[:_MOST_SPANS]),
     ]
     return {
         "controller": controller,
@@ -69,6 +68,7 @@ def _with_spans(controller: str, outcome: Outcome[Any], activity: Activity | Non
         "error": None if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}",
         "seconds": outcome.waited + outcome.seconds,
         "spans": spans,
+        "moreRequests": max(0, len(requests) - _MOST_SPANS),
     }
 
 

@@ -9,13 +9,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from levelset.dashboard.views import text_of
 from levelset.errors import BadObject, ConfigError, NotFound
-from levelset.runtime.recording import RunTimeline, read_beginning
+
+if TYPE_CHECKING:
+    from levelset.runtime.recording import RunTimeline
 
 __all__ = ["REPORT_POLICY", "RecordedRuns"]
 
@@ -37,7 +39,7 @@ _REPORTS: Final = frozenset({".html", ".htm"})
 class _Run:
     number: int
     stamp: tuple[int, int]
-    timeline: RunTimeline
+    timeline: "RunTimeline"
     is_whole: bool
 
 
@@ -116,6 +118,9 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def _read_run(number: int, path: Path, stamp: tuple[int, int]) -> _Run:
+    # Imported late: few dashboards show a recording.
+    from levelset.runtime.recording import RunTimeline, read_beginning  # noqa: PLC0415
+
     entries, is_whole = read_beginning(path, most_bytes=MOST_BYTES)
     return _Run(number, stamp, RunTimeline(entries), is_whole)
 
@@ -134,7 +139,7 @@ def _safely(work: Callable[[], T]) -> T:
         raise BadObject(f"the recording is damaged: {error}") from error
 
 
-def _row(timeline: RunTimeline, place: int) -> dict[str, Any]:
+def _row(timeline: "RunTimeline", place: int) -> dict[str, Any]:
     tree = timeline.tree(place)
     names = ("at", "time", "what", "result", "seconds")
     return {
@@ -145,7 +150,7 @@ def _row(timeline: RunTimeline, place: int) -> dict[str, Any]:
     }
 
 
-def _whole_step(timeline: RunTimeline, place: int) -> dict[str, Any]:
+def _whole_step(timeline: "RunTimeline", place: int) -> dict[str, Any]:
     tree, state = timeline.tree(place), timeline.state_after(place)
     return {
         **tree,

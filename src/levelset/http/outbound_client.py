@@ -6,7 +6,6 @@ closed.
 """
 
 import asyncio
-import re
 import ssl
 from collections import OrderedDict
 from typing import Final, NamedTuple, cast
@@ -14,12 +13,13 @@ from typing import Final, NamedTuple, cast
 import httptools
 
 from levelset.errors import Unreachable
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["Destination", "OutboundClient", "OutboundConnection", "PostResponse"]
 
 _LARGEST_HEAD: Final = 64 * 1024
 _FIRST_FINAL: Final = 200
-_TIMEOUT: Final = re.compile(rb"timeout\s*=\s*(\d{1,6})")
+_TIMEOUT: Final = Pattern(rb"timeout\s*=\s*(\d{1,6})")
 
 
 class PostResponse(NamedTuple):

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from levelset.objects.lazy_pattern import Pattern
+
 __all__ = ["BadSchedule", "CronSchedule", "parse_schedule", "split_time_zone"]
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -31,8 +33,8 @@ _DESCRIPTORS: Final = {
     "@hourly": "0 * * * *",
 }
 _AMOUNT: Final = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)"
-_DURATION: Final = re.compile(rf"[+-]?(?:0|(?:{_AMOUNT})+)")
-_AMOUNTS: Final = re.compile(_AMOUNT)
+_DURATION: Final = Pattern(rf"[+-]?(?:0|(?:{_AMOUNT})+)")
+_AMOUNTS: Final = Pattern(_AMOUNT)
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MINUTE: Final = timedelta(minutes=1)
 _YEARS: Final = 5  # a schedule without a time in so many years has none, such as the 31st of February

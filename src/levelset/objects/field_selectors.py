@@ -7,14 +7,15 @@ Which fields can be used for selection is up to the API server; a missing field 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
 from levelset.errors import BadSelector
 from levelset.objects.lazy_pattern import Pattern
-from levelset.objects.names import quote
+from levelset.objects.names import quote, shorten
 
-__all__ = ["FieldRequirement", "FieldSelector", "escape_field_value"]
+__all__ = ["FieldRequirement", "FieldSelector", "FieldTerm", "escape_field_value", "parse_field_terms"]
 
 
 class FieldRequirement(msgspec.Struct, frozen=True, order=True):
@@ -35,6 +36,15 @@ class FieldRequirement(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.field}{'!=' if self.negated else '='}{escape_field_value(self.value)}"
+
+
+class FieldTerm(NamedTuple):
+    """A term of a field selector, as it is written: its field may be any text, also an empty one."""
+
+    field: str
+    value: str
+    negated: bool
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +71,7 @@ class FieldSelector:
         """Parses a text such as `metadata.name=a`; raises BadSelector with the position."""
         if not isinstance(text, str):
             raise BadSelector(f"a field selector must be a text, not {quote(text)}")
-        return cls(tuple(_parse_term(text, start, end) for start, end in _split(text) if start < end))
+        return cls(tuple(_requirement(text, term) for term in parse_field_terms(text)))
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> "FieldSelector":
@@ -116,8 +126,8 @@ _reserved = Pattern(r"[,=!\\]")
 _special = Pattern(r"[,=\\]")
 _comma = Pattern(r"\\.|(,)", re.DOTALL)
 _operator = Pattern(r"!=|==|=")
-_value = Pattern(r"(?:[^,=\\]|\\[,=\\])*")
-_escaped = Pattern(r"\\(.)", re.DOTALL)
+_escaped_value = Pattern(r"(?:[^,=\\]|\\[,=\\])*")
+_escape = Pattern(r"\\(.)", re.DOTALL)
 
 
 def _split(text: str) -> Iterator[tuple[int, int]]:
@@ -130,21 +140,55 @@ def _split(text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _parse_term(text: str, start: int, end: int) -> FieldRequirement:
-    operator = _operator.search(text, start, end)
+def parse_field_terms(text: str) -> list[FieldTerm]:
+    """The terms of a field selector in the order in which kube-apiserver checks them: sorted by their texts.
+
+    Raises BadSelector, with the position and with the words of kube-apiserver. Which fields there are is not checked.
+    """
+    terms = text.split(",") if "\\" not in text else [text[start:end] for start, end in _split(text)]
+    terms.sort()
+    return [_parse_term(text, term) for term in terms if term]
+
+
+def _parse_term(text: str, term: str) -> FieldTerm:
+    operator = _operator.search(term)
     if operator is None:
-        raise _bad(text, end, f"expected = or != after {quote(text[start:end])}")
-    name = text[start : operator.start()]
-    if not name:
-        raise _bad(text, start, f"expected the path of a field before {operator.group()}")
-    if reserved := _reserved.search(name):
-        raise _bad(text, start + reserved.start(), f"{quote(reserved.group())} cannot be part of a field's path")
-    value = _value.match(text, operator.end(), end)
-    if value is None or value.end() < end:
-        at = operator.end() if value is None else value.end()
-        raise _bad(text, at, r"expected a value in which \ stands before every , = and \ and before nothing else")
-    return FieldRequirement(name, _escaped.sub(r"\1", value.group()), negated=operator.group() == "!=")
+        words = f"invalid selector: '{shorten(text)}'; can't understand '{shorten(term)}'"
+        raise _bad(text, _position(text, term) + len(term), f"expected = or != after {quote(term)}", words)
+    value = term[operator.end() :]
+    if "\\" in value or "=" in value:
+        end = _escaped_value.match(value)
+        at = 0 if end is None else end.end()
+        if at < len(value):
+            problem = r"expected a value in which \ stands before every , = and \ and before nothing else"
+            raise _bad(text, _position(text, term) + operator.end() + at, problem, _unescaped(value[at : at + 2]))
+        value = _escape.sub(r"\1", value)
+    return FieldTerm(term[: operator.start()], value, operator.group() == "!=", term)
 
 
-def _bad(text: str, position: int, problem: str) -> BadSelector:
-    return BadSelector(f"field selector {quote(text)}, position {position}: {problem}", position=position)
+def _position(text: str, term: str) -> int:
+    """Where a term begins, for an error."""
+    return next(start for start, end in _split(text) if text[start:end] == term)
+
+
+def _unescaped(found: str) -> str:
+    """What kube-apiserver says of a character that should be escaped, or of a backslash that escapes nothing."""
+    if found[0] == "\\":
+        return f"invalid field selector: invalid escape sequence: {found}"
+    return f"invalid field selector: unescaped character in value: {ord(found[0])}"
+
+
+def _requirement(text: str, term: FieldTerm) -> FieldRequirement:
+    try:
+        return FieldRequirement(term.field, term.value, term.negated)
+    except BadSelector:
+        reserved = _reserved.search(term.field)
+        if reserved is None:
+            raise _bad(text, _position(text, term.text), "expected the path of a field before the operator") from None
+        at = _position(text, term.text) + reserved.start()
+        raise _bad(text, at, f"{quote(reserved.group())} cannot be part of a field's path") from None
+
+
+def _bad(text: str, position: int, problem: str, words: str = "") -> BadSelector:
+    message = f"field selector {quote(text)}, position {position}: {problem}"
+    return BadSelector(message, position=position, api_message=words)

@@ -9,6 +9,7 @@ The grammar is that of Kubernetes: whitespace between any two tokens, `in` and `
 empty values (`a=`, `a in ()`, `a in (,x)`).
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,9 +19,18 @@ from typing import Any, NamedTuple
 from levelset.errors import BadSelector
 from levelset.objects.json_tree import Tree, format_path
 from levelset.objects.lazy_pattern import Pattern
-from levelset.objects.names import check_label_key, check_label_value, quote
+from levelset.objects.names import check_label_key, check_label_value, quote, shorten
 
-__all__ = ["TESTS", "LabelSelector", "Operator", "Requirement", "Test", "is_int64", "parse_requirements"]
+__all__ = [
+    "TESTS",
+    "LabelSelector",
+    "Operator",
+    "Requirement",
+    "Test",
+    "cut_at_nulls",
+    "is_int64",
+    "parse_requirements",
+]
 
 
 class Operator(StrEnum):
@@ -186,11 +196,18 @@ _BINARY = {
 }
 _token = Pattern(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+")
 _plain_values = Pattern(r"[^=!()<>]*(?=\))")
+_word_end = Pattern(r"(?<=[^ \t\r\n\0])\0")
 _SPACES = " \t\r\n"
+_MAX_SHOWN = 100
+"""The most invalid values in one message: those of a long selector would make it a hundred times as long."""
 
 
 class _Parser:
-    """A recursive-descent parser with one token of lookahead, which reads no further than the first error."""
+    """A recursive-descent parser with one token of lookahead, which reads no further than the first error.
+
+    What it accepts, and the order of its checks, are those of kube-apiserver, whose words an error has beside ours. A
+    requirement is read to its end before its values are checked.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -199,69 +216,70 @@ class _Parser:
 
     def read_selector(self) -> list[Requirement]:
         requirements: list[Requirement] = []
-        if not self._peek().text:
+        token = self._next
+        if not token.text:
             return requirements
+        if not token.is_word and token.text != "!":
+            raise self._expected("a label key", token, "', expected: !, identifier, or 'end of string'", is_whole=True)
         while True:
             requirements.append(self._read_requirement())
             token = self._take()
             if not token.text:
                 return requirements
             if token.text != ",":
-                raise self._expected("',' or the end", token)
+                raise self._expected("',' or the end", token, "', expected: ',' or 'end of string'", is_whole=True)
+            token = self._next
+            if not token.is_word and token.text != "!":
+                raise self._expected("a label key", token, "', expected: identifier after ','", is_whole=True)
 
     def _read_requirement(self) -> Requirement:
-        if self._peek().text == "!":
+        if self._next.text == "!":
             self._take()
             return _checked(self._read_key(), Operator.DOES_NOT_EXIST)
         key = self._read_key()
-        if self._peek().text in {"", ","}:
+        if self._next.text in _ENDS:
             return _checked(key, Operator.EXISTS)
         token = self._take()
-        match _BINARY.get(token.text):
-            case None:
-                raise self._expected("one of = == != in notin > <", token)
-            case Operator.IN | Operator.NOT_IN as operator:
-                return _checked(key, operator, self._read_values())
-            case Operator.GREATER_THAN | Operator.LESS_THAN as operator:
-                return _checked(key, operator, (self._read_integer(),))
-            case operator:
-                return _checked(key, operator, (self._read_value(),))
+        operator = _BINARY.get(token.text)
+        if operator is None:
+            raise self._expected("one of = == != in notin > <", token, f"', expected: {_BINARY_OPERATORS}")
+        if operator is Operator.IN or operator is Operator.NOT_IN:
+            return _checked(key, operator, self._read_values(key))
+        return _checked(key, operator, (self._read_value(key, operator),))
 
     def _read_key(self) -> str:
         token = self._take()
         if not token.is_word:
-            raise self._expected("a label key", token)
+            raise self._expected("a label key", token, "', expected: identifier")
         if token.text not in self._keys and (problems := check_label_key(token.text)):
-            raise self._error(f"{quote(token.text)} is no label key: {'; '.join(problems)}", token)
+            words = f"<nil>: {_invalid(token.text, '; '.join(problems))}"
+            raise self._error(f"{quote(token.text)} is no label key: {'; '.join(problems)}", token, words)
         self._keys.add(token.text)
         return token.text
 
-    def _read_value(self) -> str:
-        if self._peek().text in {"", ","}:
-            return ""
-        return self._read_word("a label value")
+    def _read_value(self, key: str, operator: Operator) -> str:
+        token = self._next
+        if token.text in _ENDS:
+            token = _Token("", token.position, token.end)
+        else:
+            self._take()
+            if not token.is_word:
+                raise self._expected("a label value", token, "', expected: identifier")
+            if check_label_value(token.text):
+                raise self._invalid_values(key, operator, [token])
+        if operator in _NUMERIC and not is_int64(token.text):
+            raise self._invalid_values(key, operator, [token])
+        return token.text
 
-    def _read_integer(self) -> str:
-        token = self._peek()
-        value = self._read_value()
-        if not is_int64(value):
-            raise self._expected("an integer", token)
-        return value
-
-    def _read_values(self) -> tuple[str, ...]:
+    def _read_values(self, key: str) -> tuple[str, ...]:
         if (opening := self._take()).text != "(":
-            raise self._expected("'('", opening)
+            raise self._expected("'('", opening, "' expected: '('")
         if (plain := self._read_plain_values(opening.end)) is not None:
             return plain
-        values: list[str] = []
-        while True:
-            # Between two separators there is one word, or nothing for the empty value.
-            values.append("" if self._peek().text in {",", ")"} else self._read_word("a label value, ',' or ')'"))
-            token = self._take()
-            if token.text == ")":
-                return tuple(values)
-            if token.text != ",":
-                raise self._expected("',' or ')'", token)
+        values = self._read_tokens()
+        if any(check_label_value(one.text) for one in values):
+            raise self._invalid_values(key, Operator.IN, values)
+        return tuple(one.text for one in values)
 
     def _read_plain_values(self, start: int) -> tuple[str, ...] | None:
         """The values up to `)` if they are all valid, in a few calls for thousands of them; None to read one by one."""
@@ -272,16 +290,26 @@ class _Parser:
         self._next = self._scan(found.end() + 1)
         return tuple(values)
 
-    def _read_word(self, wanted: str) -> str:
-        token = self._take()
-        if not token.is_word:
-            raise self._expected(wanted, token)
-        if problems := check_label_value(token.text):
-            raise self._error(f"{quote(token.text)} is no label value: {'; '.join(problems)}", token)
-        return token.text
-
-    def _peek(self) -> _Token:
-        return self._next
+    def _read_tokens(self) -> list[_Token]:
+        """The values up to `)`: between two separators there is one word, or nothing for the empty value."""
+        token = self._next
+        if not token.is_word and token.text not in _SEPARATORS:
+            raise self._expected("a label value, ',' or ')'", token, "', expected: ',', ')' or identifier")
+        values: list[_Token] = []
+        while True:
+            token = self._next
+            if token.text in _SEPARATORS:
+                values.append(_Token("", token.position, token.position))
+            else:
+                self._take()
+                if not token.is_word:
+                    raise self._expected("a label value, ',' or ')'", token, "', expected: ',', or identifier")
+                values.append(token)
+            token = self._take()
+            if token.text == ")":
+                return values
+            if token.text != ",":
+                raise self._expected("',' or ')'", token, "', expected: ',' or ')'")
 
     def _take(self) -> _Token:
         token = self._next
@@ -295,13 +323,47 @@ class _Parser:
             return _Token("", len(self._text), len(self._text))
         return _Token(found.group(), found.start(), found.end())
 
-    def _expected(self, wanted: str, token: _Token) -> BadSelector:
+    def _expected(self, wanted: str, token: _Token, words: str, *, is_whole: bool = False) -> BadSelector:
         found = quote(token.text) if token.text else "the end"
-        return self._error(f"expected {wanted}, found {found}", token)
+        return self._error(
+            f"expected {wanted}, found {found}", token, f"found '{shorten(token.text)}{words}", is_whole=is_whole
+        )
 
-    def _error(self, problem: str, token: _Token) -> BadSelector:
+    def _invalid_values(self, key: str, operator: Operator, tokens: list[_Token]) -> BadSelector:
+        words: list[str] = []
+        for number, value in enumerate(sorted({one.text for one in tokens})):
+            if operator in _NUMERIC and not is_int64(value):
+                words.append(f"values[{number}]: {_invalid(value, _NOT_AN_INTEGER)}")
+            if problems := check_label_value(value):
+                words.append(f"values[{number}][{key}]: {_invalid(value, '; '.join(problems))}")
+        shown = list(dict.fromkeys(words))[:_MAX_SHOWN]
+        said = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
+        for token in tokens:
+            if problems := check_label_value(token.text):
+                return self._error(f"{quote(token.text)} is no label value: {'; '.join(problems)}", token, said)
+        found = quote(tokens[0].text) if tokens[0].text else "the end"
+        return self._error(f"expected an integer, found {found}", tokens[0], said)
+
+    def _error(self, problem: str, token: _Token, words: str, *, is_whole: bool = False) -> BadSelector:
         message = f"label selector {quote(self._text)}, position {token.position}: {problem}"
-        return BadSelector(message, position=token.position)
+        said = words if is_whole else f"unable to parse requirement: {words}"
+        return BadSelector(message, position=token.position, api_message=said)
+
+
+_ENDS = frozenset(["", ","])
+_SEPARATORS = frozenset([",", ")"])
+_NUMERIC = frozenset([Operator.GREATER_THAN, Operator.LESS_THAN])
+_BINARY_OPERATORS = "in, notin, =, ==, !=, gt, lt"
+_NOT_AN_INTEGER = "for 'Gt', 'Lt' operators, the value must be an integer"
+
+
+def _invalid(value: str, problem: str) -> str:
+    return f"Invalid value: {json.dumps(shorten(value), ensure_ascii=False)}: {problem}"
+
+
+def cut_at_nulls(text: str) -> str:
+    """A selector as kube-apiserver reads it: a null character ends the token before it, and otherwise the text."""
+    return _word_end.sub(" ", text).partition("\0")[0]
 
 
 @dataclass(frozen=True, slots=True)

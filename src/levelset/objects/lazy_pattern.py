@@ -19,7 +19,7 @@ class Pattern(Generic[AnyStr]):
     fullmatch: Callable[..., re.Match[AnyStr] | None]
     match: Callable[..., re.Match[AnyStr] | None]
     search: Callable[..., re.Match[AnyStr] | None]
-    sub: Callable[[AnyStr, AnyStr], AnyStr]
+    sub: Callable[[AnyStr | Callable[[re.Match[AnyStr]], AnyStr], AnyStr], AnyStr]
 
     def __init__(self, text: AnyStr, flags: int = 0) -> None:
         self._text: AnyStr = text

@@ -19,6 +19,7 @@ __all__ = [
     "is_label_value",
     "is_qualified_name",
     "quote",
+    "shorten",
 ]
 
 MAX_LABEL = 63
@@ -147,6 +148,11 @@ def quote(text: object) -> str:
     if not isinstance(text, str):
         return f"a value of type {type(text).__name__}"
     return repr(text) if len(text) <= 80 else f"{text[:80]!r}..."
+
+
+def shorten(text: str) -> str:
+    """The text for a message in the words of another program: as it is, unless it is very long."""
+    return text if len(text) <= 300 else f"{text[:300]}..."
 
 
 def _check_prefix(prefix: str) -> list[str]:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from levelset.testing.timeline import describe_reconciles
 from levelset.testing.virtual_time import RealTime, VirtualLoop
 
 __all__ = [
@@ -228,6 +227,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Adds the reconciles of the controllers to the report of a failed test."""
     report = yield
     if report.when == "call" and report.failed and isinstance(item, pytest.Function) and _widest(item.fixturenames):
+        # Imported late: pytest loads this plugin in projects that never use it.
+        from levelset.testing.timeline import describe_reconciles  # noqa: PLC0415
+
         for name in sorted(_CLUSTERS & item.funcargs.keys()):
             opened: Any = item.funcargs[name]
             if text := describe_reconciles(opened.environment):

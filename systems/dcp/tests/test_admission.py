@@ -1,8 +1,10 @@
 """The validating webhooks: invalid objects are rejected with the field and the next step, by a real server."""
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from levelset import Client, MergePatch, Object, Ref, open_local
 from levelset.errors import ApiError, Invalid
@@ -21,6 +23,16 @@ ALL = [
 
 def system(shutdown_gate: ShutdownGate | None = None) -> System:
     return System(name="dcp", kinds=ALL, webhooks=webhooks(shutdown_gate or ShutdownGate()))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client() -> AsyncGenerator[Client, None]:
+    """A client of one server for all tests whose objects are refused."""
+    async with open_local(system()) as local:
+        yield local.client
+
+
+shared = pytest.mark.asyncio(loop_scope="module")
 
 
 def manifest(kind: str, spec: dict[str, Any], name: str = "one", **metadata: Any) -> dict[str, Any]:
@@ -184,10 +196,12 @@ def certificates(**others: Any) -> dict[str, Any]:
         ("Endpoint", {"serviceName": "a", "address": "b", "port": 0}, "spec.port"),
     ],
 )
-async def test_an_invalid_spec_is_rejected_with_its_field(kind: str, spec: dict[str, Any], message: str) -> None:
-    async with open_local(system()) as local:
-        with pytest.raises(Invalid) as refused:
-            await local.client.create(manifest(kind, spec))
+@shared
+async def test_an_invalid_spec_is_rejected_with_its_field(
+    kind: str, spec: dict[str, Any], message: str, client: Client
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        await client.create(manifest(kind, spec))
     assert message in str(refused.value)
 
 
@@ -202,10 +216,12 @@ async def test_an_invalid_spec_is_rejected_with_its_field(kind: str, spec: dict[
         ('[{"serviceName": "a", "address": 1}]', "[0].address: a text is expected"),
     ],
 )
-async def test_an_invalid_service_producer_annotation_is_rejected(annotation: str, message: str) -> None:
-    async with open_local(system()) as local:
-        with pytest.raises(Invalid, match="annotation service-producer") as refused:
-            await local.client.create(manifest("Executable", EXE, annotations={"service-producer": annotation}))
+@shared
+async def test_an_invalid_service_producer_annotation_is_rejected(
+    annotation: str, message: str, client: Client
+) -> None:
+    with pytest.raises(Invalid, match="annotation service-producer") as refused:
+        await client.create(manifest("Executable", EXE, annotations={"service-producer": annotation}))
     assert message in str(refused.value)
 
 

@@ -1,7 +1,13 @@
+import random
+from datetime import UTC, datetime
 from typing import Any
 
-from levelset.apiserver.controllers.bootstrap_roles import bootstrap_bindings, bootstrap_roles
+from scripts.record_bootstrap import PATHS, plain, stored
+
+from levelset.apiserver import ApiServer
+from levelset.apiserver.controllers.bootstrap_roles import bootstrap_objects
 from levelset.apiserver.registry.builtin.rules.rbac_rules import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from levelset.objects import decode_tree
 from levelset.storage import MemoryStorage
 from tests.apiserver.support.rbac_server import RBAC, RbacServer, binding, open_rbac_server
 
@@ -12,11 +18,36 @@ JSON_PATCH = {"content-type": "application/merge-patch+json"}
 
 
 def test_the_default_roles_and_bindings_are_valid() -> None:
-    assert [cause for tree in bootstrap_roles() for cause in CLUSTER_ROLE.validate(tree, None)] == []
-    assert [cause for tree in bootstrap_bindings() for cause in CLUSTER_ROLE_BINDING.validate(tree, None)] == []
-    known = {tree["metadata"]["name"] for tree in bootstrap_roles()}
-    assert {tree["roleRef"]["name"] for tree in bootstrap_bindings()} <= known
+    roles, bindings = bootstrap_objects("clusterroles"), bootstrap_objects("clusterrolebindings")
+    assert [cause for tree in roles for cause in CLUSTER_ROLE.validate(tree, None)] == []
+    assert [cause for tree in bindings for cause in CLUSTER_ROLE_BINDING.validate(tree, None)] == []
+    known = {tree["metadata"]["name"] for tree in roles}
+    assert {tree["roleRef"]["name"] for tree in bindings} <= known
     assert {"cluster-admin", "admin", "edit", "view", "system:basic-user", "system:discovery"} <= known
+
+
+async def test_the_recorded_objects_are_what_a_create_of_them_stores() -> None:
+    # If this fails after a change of these kinds: python -m scripts.record_bootstrap --again
+    recorded = {plural: bootstrap_objects(plural) for plural in PATHS}
+    assert await stored({plural: [plain(one) for one in trees] for plural, trees in recorded.items()}) == recorded
+
+
+async def test_they_are_stored_with_uids_and_times_of_their_own() -> None:
+    storage, now = MemoryStorage(), datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+    server = ApiServer(storage, rbac=True, cluster_defaults=True, now=lambda: now, random=random.Random(1))
+    await server.start(listen=False)
+    try:
+        found = [decode_tree(one.value) for one in (await storage.list("/registry/")).items]
+    finally:
+        await server.stop()
+    names = {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in found}
+    wanted = [tree for plural in PATHS for tree in bootstrap_objects(plural)]
+    served = [one for one in wanted if one["kind"] != "APIService"]
+    assert {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in served} <= names
+    assert len({one["metadata"]["uid"] for one in found}) == len(found)
+    assert {one["metadata"]["creationTimestamp"] for one in found} == {"2031-05-06T07:08:09Z"}
+    times = {entry["time"] for one in found for entry in one["metadata"].get("managedFields", ())}
+    assert times == {"2031-05-06T07:08:09Z"}
 
 
 async def give(api: RbacServer, user: str, role: str) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.apiserver.support.admission_plugins import RecordingPlugin, adding
 from tests.apiserver.support.in_process_server import InProcessServer, open_server
 from tests.apiserver.support.versioned_widgets import CRDS, MERGE, NEW, OLD, convert, definition, widget
-from tests.apiserver.verbs.test_write_admission import RecordingPlugin, adding
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 import pytest
 
-from levelset.apiserver.registry.selectors import Selectors, field_value, parse_selectors
+from levelset.apiserver.registry.selectors import Selectors, field_value, read_selectors
 from levelset.apiserver.registry.storage_codec import encode_for_storage
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.errors import BadRequest
@@ -19,7 +19,8 @@ STORED = Item("/k", encode_for_storage(WIDGETS, TREE), 5, 5, 1)
 
 
 def select(**parameters: str) -> Selectors | None:
-    return parse_selectors(WIDGETS, {name: (value,) for name, value in parameters.items()})
+    found = read_selectors({name: (value,) for name, value in parameters.items()})
+    return None if found is None else found.resolve(WIDGETS)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from levelset.apiserver.registry.crd import validation
 from levelset.apiserver.wire import step_limits
 from levelset.http import Headers, Request, Response
 from levelset.storage import MemoryStorage
-from tests.apiserver.support.loop_watchdog import LIMIT, watch_loop
+from tests.apiserver.support.loop_watchdog import LIMIT, undisturbed, watch_loop
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/a.io/v1/namespaces/default/widgets"
@@ -52,6 +52,7 @@ def text_of(response: Response) -> bytes:
     return response.body
 
 
+@undisturbed
 async def test_an_expensive_pattern_is_matched_off_the_loop_with_the_same_result():
     async with ApiServer(tls=False) as server:
         assert (await send(server, "POST", CRDS, definition(strings(SLOW)))).status == 201
@@ -65,6 +66,7 @@ async def test_an_expensive_pattern_is_matched_off_the_loop_with_the_same_result
         assert watchdog.longest < LIMIT, watchdog.culprit
 
 
+@undisturbed
 async def test_the_rules_of_a_large_schema_are_compiled_off_the_loop_after_a_restart():
     spec = {"type": "object", "properties": {f"p{at}": {"type": "string"} for at in range(10_000)}}
     rule = {"x-kubernetes-validations": [{"rule": "!has(self.p1) || self.p1 != 'x'"}]}
@@ -104,6 +106,7 @@ async def test_a_definition_with_a_pattern_that_is_too_expensive_is_refused():
         assert (await send(server, "POST", CRDS, definition(bounded))).status == 201
 
 
+@undisturbed
 async def test_an_expensive_rule_is_evaluated_off_the_loop():
     items = {"type": "array", "maxItems": 400, "items": {"type": "integer"}}
     rule = {"rule": "self.l.all(a, self.l.exists(b, a + b == -1))", "message": "no"}
@@ -120,6 +123,7 @@ async def test_an_expensive_rule_is_evaluated_off_the_loop():
 @pytest.mark.parametrize(
     "rule", ["self.texts[0].find(self.patterns[0]) == ''", "self.patterns.all(p, !'ab'.matches(p))"]
 )
+@undisturbed
 async def test_a_pattern_in_an_object_is_compiled_and_searched_off_the_loop(rule: str, monkeypatch: pytest.MonkeyPatch):
     texts = {"type": "array", "maxItems": 10, "items": {"type": "string", "maxLength": 2_000}}
     properties = {"texts": texts, "patterns": texts}
@@ -136,6 +140,7 @@ async def test_a_pattern_in_an_object_is_compiled_and_searched_off_the_loop(rule
 
 
 @pytest.mark.parametrize("seed", range(4))
+@undisturbed
 async def test_random_patterns_and_texts_never_keep_the_loop(seed: int):
     random = Random(seed)
     parts = ["a", "b?", "(a|b)*", "(a?){50}", ".{1,90}", "[^b]+", "(ab*)+", r"\b", "a{200}"]
@@ -170,6 +175,7 @@ def long_rule(form: str, count: int) -> str:
 
 @pytest.mark.parametrize("count", [1_500, pytest.param(5_000, marks=pytest.mark.robustness)])
 @pytest.mark.parametrize("form", ["terms", "items", "entries", "nested"])
+@undisturbed
 async def test_a_rule_of_thousands_of_terms_is_compiled_piece_by_piece_off_the_loop(form: str, count: int):
     async with ApiServer(tls=False) as server:
         with watch_loop() as watchdog:
@@ -182,6 +188,7 @@ async def test_a_rule_of_thousands_of_terms_is_compiled_piece_by_piece_off_the_l
 
 
 @pytest.mark.parametrize("count", [4_000, pytest.param(20_000, marks=pytest.mark.robustness)])
+@undisturbed
 async def test_a_schema_of_thousands_of_properties_is_compiled_piece_by_piece_off_the_loop(count: int):
     names = [f"p{at}" for at in range(count)]
     spec = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
@@ -200,7 +207,31 @@ async def test_a_schema_of_thousands_of_properties_is_compiled_piece_by_piece_of
         assert watchdog.longest < LIMIT, watchdog.culprit
 
 
+@pytest.mark.parametrize("count", [4_000, pytest.param(12_000, marks=pytest.mark.robustness)])
+@pytest.mark.parametrize("form", ["date", "not-checked"])
+@undisturbed
+async def test_the_formats_of_thousands_of_properties_are_checked_off_the_loop(form: str, count: int):
+    spec = {"type": "object", "properties": {f"p{at}": {"type": "string", "format": form} for at in range(count)}}
+    body = json.dumps(definition(spec)).encode()
+    async with ApiServer(tls=False) as server:
+        with watch_loop() as created:
+            await asyncio.sleep(0)
+            made = await send(server, "POST", CRDS, body)
+        assert made.status == 201, text_of(made)[:300]
+        meta = {"name": "widgets.a.io", "resourceVersion": json.loads(text_of(made))["metadata"]["resourceVersion"]}
+        body = json.dumps({**definition({**spec, "description": "changed"}), "metadata": meta}).encode()
+        with watch_loop() as updated:
+            await asyncio.sleep(0)
+            changed = await send(server, "PUT", f"{CRDS}/widgets.a.io", body)
+        assert changed.status == 200, text_of(changed)[:300]
+    warnings = [value for name, value in made.headers if name == "Warning" and "unrecognized format" in value]
+    assert bool(warnings) == (form == "not-checked")
+    assert created.longest < LIMIT, created.culprit
+    assert updated.longest < LIMIT, updated.culprit
+
+
 @pytest.mark.parametrize("count", [1_000, pytest.param(20_000, marks=pytest.mark.robustness)])
+@undisturbed
 async def test_the_documents_of_a_schema_of_thousands_of_properties_are_made_off_the_loop(count: int):
     spec = {"type": "object", "properties": {f"p{at}": {"type": "string"} for at in range(count)}}
     protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"

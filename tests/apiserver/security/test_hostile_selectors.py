@@ -72,9 +72,11 @@ async def test_a_broken_selector_is_refused_with_a_short_message(api: InProcessS
         assert time.process_time() - began < 2.0, what
         if name == "fieldSelector" and what == "nothing but commas":
             assert status == 200  # no field is required
+        elif name == "labelSelector" and what == "a NUL":
+            assert status == 200  # as upstream: it ends the text
         else:
             assert (status, answer["reason"]) == (400, "BadRequest"), what
-            assert len(answer["message"]) < 600
+            assert len(answer["message"]) < 800
 
 
 @pytest.mark.parametrize(

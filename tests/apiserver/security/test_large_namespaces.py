@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.support.in_process_server import InProcessServer, open_server
-from tests.apiserver.support.loop_watchdog import LIMIT, watch_loop
+from tests.apiserver.support.loop_watchdog import LIMIT, undisturbed, watch_loop
 
 CORE = "/api/v1/namespaces/default"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -58,6 +58,7 @@ async def enforce(api: InProcessServer) -> None:
 
 
 @pytest.mark.parametrize("pods", [400, pytest.param(5_000, marks=pytest.mark.robustness)])
+@undisturbed
 async def test_evictions_quotas_and_pod_security_of_many_pods_keep_no_other_request_waiting(pods: int) -> None:
     async with open_server() as api:
         await fill(api, pods)

@@ -13,7 +13,7 @@ import pytest
 from levelset.apiserver import ApiServer
 from levelset.http import Headers, Request, Response
 from tests.apiserver.security.test_hostile_schemas import CRDS, WIDGETS, definition, send, text_of, widget
-from tests.apiserver.support.loop_watchdog import LIMIT, watch_loop
+from tests.apiserver.support.loop_watchdog import LIMIT, undisturbed, watch_loop
 from tests.apiserver.support.protobuf_messages import envelope, message, meta
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -75,6 +75,7 @@ WRITES: dict[str, list[Write]] = {
 
 @pytest.mark.parametrize("count", [9_000, pytest.param(48_000, marks=pytest.mark.robustness)])
 @pytest.mark.parametrize("name", WRITES)
+@undisturbed
 async def test_a_write_of_many_values_keeps_no_other_request_waiting(name: str, count: int) -> None:
     bodies = [json.dumps(make(count)).encode() for _, _, _, make, _ in WRITES[name]]  # not the server's work
     async with ApiServer(tls=False) as server:
@@ -109,6 +110,7 @@ async def post_protobuf(server: ApiServer, body: bytes) -> Response:
     return result if isinstance(result, Response) else await asyncio.ensure_future(result)
 
 
+@undisturbed
 async def test_large_protobuf_is_read_off_the_loop_and_has_the_limit_of_values() -> None:
     bodies = protobuf(9_000), protobuf(51_000)
     async with ApiServer(tls=False) as server:

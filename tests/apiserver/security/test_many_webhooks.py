@@ -9,7 +9,7 @@ import pytest
 from levelset.apiserver import ApiServer
 from tests.apiserver.security.test_hostile_schemas import send, text_of
 from tests.apiserver.security.test_large_writes import CONFIG_MAPS, config_map
-from tests.apiserver.support.loop_watchdog import LIMIT, watch_loop
+from tests.apiserver.support.loop_watchdog import LIMIT, undisturbed, watch_loop
 
 NOWHERE = "https://127.0.0.1:1/"
 RULE = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
@@ -53,6 +53,7 @@ async def longest_hold(server: ApiServer, method: str, path: str, body: Any, sta
 
 
 @pytest.mark.parametrize("kind", ["Mutating", "Validating"])
+@undisturbed
 async def test_writing_thousands_of_webhooks_keeps_no_other_request_waiting(kind: str) -> None:
     path, tree = configurations(kind), configuration(kind, 4_500)
     async with ApiServer(tls=False) as server:
@@ -66,6 +67,7 @@ async def test_writing_thousands_of_webhooks_keeps_no_other_request_waiting(kind
 
 @pytest.mark.parametrize("kind", ["Mutating", "Validating"])
 @pytest.mark.parametrize("name", BESIDE)
+@undisturbed
 async def test_a_write_beside_thousands_of_webhooks_keeps_no_other_request_waiting(
     kind: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -188,12 +188,12 @@ def test_a_resource_version_with_a_limit_or_match_exact_is_exact() -> None:
     assert query(resourceVersion="7", resourceVersionMatch="Exact") == ListQuery(exact=7)
 
 
-@pytest.mark.parametrize("text", ["0", "-1", ""])
+@pytest.mark.parametrize("text", ["0", "-1"])
 def test_a_limit_that_is_not_positive_is_ignored(text: str) -> None:
     assert query(limit=text).limit is None
 
 
-@pytest.mark.parametrize("text", ["x", "1.5", "9" * 30, "--1", "²"])
+@pytest.mark.parametrize("text", ["", "x", "1.5", "9" * 30, "--1", "²"])
 def test_a_limit_must_be_a_number(text: str) -> None:
     with pytest.raises(BadRequest):
         query(limit=text)

@@ -14,7 +14,7 @@ from levelset.apiserver.verbs.list_body import LARGE_LIST
 from levelset.http import Headers, Pieces, Request, Response, iterate
 from levelset.storage import MemoryStorage
 from tests.apiserver.support.in_process_server import CONFIGMAPS, TABLE, InProcessServer, open_server
-from tests.apiserver.support.loop_watchdog import LIMIT, watch_loop
+from tests.apiserver.support.loop_watchdog import LIMIT, undisturbed, watch_loop
 
 NUMBER = LARGE_LIST + 501
 
@@ -123,6 +123,7 @@ async def test_a_large_list_is_the_same_whether_it_is_made_whole_or_in_slices(
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@undisturbed
 async def test_no_format_of_a_large_list_keeps_other_requests_waiting(name: str) -> None:
     accept, query = FORMATS[name]
     async with open_server(large_pods(250)) as api:
@@ -133,6 +134,7 @@ async def test_no_format_of_a_large_list_keeps_other_requests_waiting(name: str)
         assert watchdog.longest < LIMIT, watchdog.culprit
 
 
+@undisturbed
 async def test_selecting_fields_of_large_objects_and_deleting_them_keeps_no_other_request_waiting() -> None:
     async with open_server(large_pods(400)) as api:
         with watch_loop() as watchdog:
@@ -145,6 +147,7 @@ async def test_selecting_fields_of_large_objects_and_deleting_them_keeps_no_othe
         assert watchdog.longest < LIMIT, watchdog.culprit
 
 
+@undisturbed
 async def test_a_large_object_in_yaml_is_written_off_the_loop() -> None:
     data = {f"k{at}": "yes" for at in range(20_000)}
     async with open_server(MemoryStorage()) as api:

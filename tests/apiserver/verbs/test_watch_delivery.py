@@ -15,7 +15,7 @@ from msgspec import structs
 
 from levelset.apiserver.package_data import load_package_data
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
-from levelset.apiserver.registry.selectors import parse_selectors
+from levelset.apiserver.registry.selectors import read_selectors
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import response_format
@@ -587,8 +587,8 @@ def item(revision: int, label: str = "0", key: str = KEY) -> Item:
 def topic(form: response_format.Representation | None = None, min_revision: int = 0, **parameters: str) -> Topic:
     served = Catalog(builtin_kinds()).find("", "v1", "configmaps")
     assert served is not None
-    selection = parse_selectors(served, {name: (value,) for name, value in parameters.items()})
-    return Topic(served, "n", selection, form, min_revision)
+    selectors = read_selectors({name: (value,) for name, value in parameters.items()})
+    return Topic(served, "n", None if selectors is None else selectors.resolve(served), form, min_revision)
 
 
 def decoded(event: bytes | None) -> Any:

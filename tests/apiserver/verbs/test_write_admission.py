@@ -1,8 +1,7 @@
 """Admission of writes: mutating plugins, then the schema, then validating plugins."""
 
-import base64
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,53 +14,12 @@ from levelset.apiserver.authn.authenticator import ADMIN
 from levelset.apiserver.verbs import create_and_update
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.storage import MemoryStorage, SqliteStorage, Storage
+from tests.apiserver.support.admission_plugins import RecordingPlugin, adding, patching, rejecting
 from tests.apiserver.support.in_process_server import CONFIGMAPS, InProcessServer, configmap, open_server, widgets
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
-
-
-class RecordingPlugin:
-    """An admission plugin that records its requests and returns the given response."""
-
-    def __init__(
-        self,
-        response: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
-        *,
-        mutates: bool = False,
-        name: str = "plugin.example.com",
-        plural: str = "widgets",
-        version: str = "v1",
-        reinvokes: bool = False,
-    ) -> None:
-        self.name, self.mutates, self.reinvokes = name, mutates, reinvokes
-        self.requests: list[dict[str, Any]] = []
-        self.namespaces: list[Any] = []
-        self._plural, self._version = plural, version
-        self._respond = response
-
-    def matches(self, operation: str, place: tuple[str, str, str], subresource: str, /) -> bool:
-        return place[1:] == (self._version, self._plural)
-
-    async def review(self, request: dict[str, Any], space: Any, /) -> dict[str, Any]:
-        self.requests.append(json.loads(json.dumps(request)))
-        self.namespaces.append(space)
-        more = self._respond(request) if self._respond else {}
-        return {"uid": request["uid"], "allowed": True, **more}
-
-
-def patching(*operations: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    patch = base64.b64encode(json.dumps(operations).encode()).decode()
-    return lambda request: {} if request["object"] is None else {"patch": patch, "patchType": "JSONPatch"}
-
-
-def adding(path: str, value: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return patching({"op": "add", "path": path, "value": value})
-
-
-def rejecting(**status: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda _: {"allowed": False, "status": status} if status else {"allowed": False}
 
 
 @asynccontextmanager

@@ -1,6 +1,14 @@
 import pytest
 
-from levelset.apiserver.wire.negotiation import JSON, YAML, Purpose, ResponseFormat, negotiate, read_object
+from levelset.apiserver.wire.negotiation import (
+    JSON,
+    YAML,
+    Purpose,
+    ResponseFormat,
+    check_stream,
+    negotiate,
+    read_object,
+)
 from levelset.errors import ApiError, BadRequest
 from levelset.http import Headers, Request
 
@@ -36,6 +44,14 @@ def test_a_higher_quality_wins_over_the_order() -> None:
     assert negotiate(f"{YAML};q=0,{JSON};q=0.1", "object").media == JSON
 
 
+def test_a_quality_of_zero_is_accepted_as_by_upstream() -> None:
+    assert negotiate(f"{YAML};q=0", "object").media == YAML
+
+
+def test_an_empty_header_is_like_none() -> None:
+    assert negotiate("", "object") == ResponseFormat()
+
+
 @pytest.mark.parametrize(
     ("accept", "purpose"),
     [
@@ -44,8 +60,7 @@ def test_a_higher_quality_wins_over_the_order() -> None:
         ("application/vnd.kubernetes.protobuf", "list"),
         ("application/cbor", "list"),
         (f"{JSON};as=Fancy;{META}", "list"),
-        (YAML, "watch"),
-        ("", "object"),
+        (f"{JSON};as=Table;{META}", "part"),
         (";;=,,;q=x", "object"),
     ],
 )
@@ -56,7 +71,19 @@ def test_no_acceptable_media_type_is_an_error(accept: str, purpose: Purpose) -> 
 
 
 def test_a_watch_can_accept_a_stream_explicitly() -> None:
-    assert negotiate(f"{JSON};stream=watch", "watch") == ResponseFormat()
+    assert negotiate(f"{JSON};stream=watch", "list") == ResponseFormat()
+
+
+def test_there_is_no_stream_of_yaml() -> None:
+    check_stream(negotiate(JSON, "list"))
+    with pytest.raises(ApiError, match=f"{JSON};stream=watch"):
+        check_stream(negotiate(YAML, "list"))
+
+
+def test_the_refusal_of_protobuf_names_what_is_sent() -> None:
+    with pytest.raises(ApiError) as caught:
+        negotiate("application/vnd.kubernetes.protobuf", "object")
+    assert caught.value.message == f"only the following media types are accepted: {JSON}, {YAML}"
 
 
 def test_a_missing_content_type_means_json() -> None:

@@ -120,5 +120,5 @@ def test_a_body_that_is_not_delete_options_is_a_bad_request(body: bytes) -> None
 
 
 def test_a_grace_period_that_is_not_a_number_is_a_bad_request() -> None:
-    with pytest.raises(BadRequest, match="gracePeriodSeconds"):
+    with pytest.raises(BadRequest, match="strconv.ParseInt"):
         delete_options(request("gracePeriodSeconds=soon"))

@@ -1,3 +1,5 @@
+import pytest
+
 from levelset.apiserver.wire import status_errors
 from levelset.errors import Cause
 from tests.apiserver.support.server_state import configmaps, make_served, make_state
@@ -6,7 +8,7 @@ WIDGETS = make_served()
 
 
 def test_errors_name_the_resource() -> None:
-    error = status_errors.stale(WIDGETS, "a")
+    error = status_errors.stale(WIDGETS, "a", "5")
     assert error.message.startswith(
         'Operation cannot be fulfilled on widgets.example.com "a": the object has been modified'
     )
@@ -44,3 +46,9 @@ def test_the_number_of_reported_causes_is_limited() -> None:
     error = status_errors.invalid(WIDGETS, "a", causes)
     assert len(error.causes) == 501
     assert error.message.endswith("spec.n499: Invalid value: 1, and 1500 more]")
+
+
+@pytest.mark.parametrize(("version", "problem"), [("odd", "invalid syntax"), ("9" * 20, "value out of range")])
+def test_a_version_that_is_no_number_is_no_conflict(version: str, problem: str) -> None:
+    error = status_errors.stale(WIDGETS, "a", version)
+    assert (error.code, error.message) == (500, f'strconv.ParseUint: parsing "{version}": {problem}')

@@ -3,7 +3,7 @@
 An answer in this list must differ: when it does not any more, its line has to go.
 """
 
-__all__ = ["DIFFERENCES", "SEQUENCE_DIFFERENCES"]
+__all__ = ["DIFFERENCES", "REQUEST_DIFFERENCES", "SEQUENCE_DIFFERENCES"]
 
 _DANGLING = "no controller writes the condition Dangling"
 _LOOPBACK = "pods that are processes of this machine have loopback addresses"
@@ -30,3 +30,6 @@ SEQUENCE_DIFFERENCES: dict[tuple[str, str], str] = {
     ("storage: default attributes", "created"): _NO_PROTECTION,
 }
 """The same of sequences: sequence and request."""
+
+REQUEST_DIFFERENCES: dict[str, str] = {}
+"""The same of single requests, by their keys."""

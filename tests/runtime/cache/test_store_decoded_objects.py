@@ -9,8 +9,8 @@ from hypothesis import strategies as some
 from levelset.client.object_types import OnlyMetadata, View, view_of
 from levelset.errors import BadObject
 from levelset.objects import CachedObject, GroupVersionKind, Object, decode, decode_cached, origin_of
-from levelset.runtime.cache.object_store import DecodedObjects
-from tests.runtime.cache.sites import VIEW, cached_site
+from levelset.runtime.cache.object_store import DecodedObjects, store
+from tests.runtime.cache.sites import VIEW, Site, cached_site, deleted, listed
 
 METADATA: Final[View[Any]] = view_of(OnlyMetadata(GroupVersionKind("example.dev", "v1", "Site")))
 NAMES: Final = "abcdefghijkl"
@@ -107,6 +107,21 @@ def test_a_new_version_that_is_retained_replaces_the_old_one() -> None:
         others = [cached_site(one.name, cached.resource_version) for one in others]
     assert [one.metadata.resource_version for _, one in decoded.entries() if one.name == "a"] == ["19"]
     assert [decoded_of(cached) == [] for cached in versions] == [True] * 18 + [False]
+
+
+@pytest.mark.parametrize("is_relisted", [False, True])
+def test_objects_that_were_deleted_are_not_retained(is_relisted: bool) -> None:
+    cached, (objects, writer) = sites(100), store(Site)
+    writer.apply(listed(*cached))
+    for one in cached * 2:
+        assert objects.get(one.name, "default") is not None
+    assert len(objects.decoded_objects()) == 100
+    writer.apply(listed(cached[0], version=2) if is_relisted else deleted(*cached[1:]))
+    assert len(objects) == 1
+    # The last eight were not evicted before they were read again.
+    assert len(objects.decoded_objects()) <= 9
+    assert [one.name for one in cached[1:92] if one.decoded is not None] == []
+    assert objects.get("s0", "default") is not None
 
 
 def test_an_object_that_cannot_be_decoded_is_named_and_not_retained() -> None:

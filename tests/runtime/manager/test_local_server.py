@@ -33,6 +33,18 @@ async def test_a_server_that_stops_leaves_a_kubeconfig_that_another_one_has_writ
     assert (await asyncio.to_thread(read_kubeconfig, path)).token == "later"
 
 
+async def test_of_two_servers_that_start_at_once_with_one_kubeconfig_one_is_refused(tmp_path: Path) -> None:
+    path, opened = tmp_path / "kubeconfig", [open_local_server(str(tmp_path / "kubeconfig")) for _ in range(2)]
+    results = await asyncio.gather(*(one.__aenter__() for one in opened), return_exceptions=True)
+    (error,) = [one for one in results if isinstance(one, BaseException)]
+    assert isinstance(error, ConfigError)
+    assert "belongs to a running server" in str(error)
+    (box,) = [one for one in results if not isinstance(one, BaseException)]
+    assert (await asyncio.to_thread(read_kubeconfig, path)).url == box.server.url
+    await opened[results.index(box)].__aexit__(None, None, None)
+    assert not await asyncio.to_thread(path.exists)
+
+
 async def test_objects_in_a_file_survive_with_the_secrets_of_their_server(tmp_path: Path) -> None:
     tokens: list[str] = []
     for _ in range(2):

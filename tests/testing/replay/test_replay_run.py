@@ -13,7 +13,7 @@ import pytest
 from levelset import Context, Controller, StateMap, owns, remembers, replace
 from levelset.errors import ConfigError
 from levelset.runtime.recording import read_recording, recorded
-from levelset.runtime.recording.entries import Begin, End, Request
+from levelset.runtime.recording.entries import FORMAT, Begin, End, Request, Start
 from levelset.testing import Cluster
 from levelset.testing.replay import ReplayDiffers, assert_replays, replay
 from tests.testing.replay.operators import (
@@ -57,6 +57,17 @@ def test_child_tasks_timeouts_retries_and_errors_replay(tmp_path: Path) -> None:
     results = {one.result for one in read_recording(tmp_path / "run") if isinstance(one, End)}
     assert results >= {"done", "gave_up", "retry", "failed", "gone"}
     assert assert_replays(tmp_path / "run", controller).reconciles > 8
+
+
+def test_a_recording_of_the_first_format_replays() -> None:
+    # `recordings/format_1.levelset` was recorded as the test above does, by the last version that wrote format 1.
+    path = Path(__file__).parent / "recordings" / "format_1.levelset"
+    first = read_recording(path)[0]
+    assert isinstance(first, Start)
+    assert first.format == 1 < FORMAT
+    result = assert_replays(path, Controller(Website, many_things, owns(Config), name="websites"))
+    assert (result.reconciles, result.requests) == (16, 15)
+    assert result.is_complete
 
 
 def test_a_reconcile_that_takes_too_long_replays(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ __all__ = [
 
 Operation = Literal["CONNECT", "CREATE", "DELETE", "UPDATE"]
 
-_WRITES: Final = ("CREATE", "UPDATE", "DELETE")
+_WRITES: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE", "DELETE")
 _MANY: Final = 100
 """Plugins beyond which the rules of all of them take too long to be compared at once."""
 _KINDS_WITH_CONVERSION: Final = frozenset(kind for _, _, kind in STORAGE_CONVERSIONS)
@@ -102,8 +102,10 @@ class AdmissionChain:
         """The ValidatingAdmissionPolicies; webhooks are not called if one of them rejects the write."""
         self.validating = tuple(one for one in validating if not isinstance(one, AdmissionPolicy))
 
-    def handles(self, served: ServedResource, subresource: str, catalog: Catalog) -> bool:
-        """Whether any plugin matches some write of this resource, in any of its versions; true if there are many.
+    def handles(
+        self, served: ServedResource, subresource: str, catalog: Catalog, operations: Sequence[Operation] = _WRITES
+    ) -> bool:
+        """Whether any plugin matches such an operation on this resource, in any version; true if there are many.
 
         Admission compares many with pauses in between; without a match it changes nothing.
         """
@@ -114,7 +116,7 @@ class AdmissionChain:
             one.matches(operation, resource, subresource)
             for one in self.plugins
             for resource in resources
-            for operation in _WRITES
+            for operation in operations
         )
 
     def with_plugins(self, plugins: Iterable[AdmissionPlugin]) -> "AdmissionChain":
@@ -163,7 +165,8 @@ class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     namespace: str | None
     user: User
-    options: Tree
+    options: Tree | None
+    """None of a request that connects."""
     dry_run: bool
 
 

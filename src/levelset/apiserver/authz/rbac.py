@@ -148,7 +148,7 @@ def read_rule(tree: Any) -> PolicyRule:
 
 
 def _strings(found: Iterable[Any]) -> frozenset[str]:
-    return frozenset(one for one in found if isinstance(one, str))
+    return frozenset([one for one in found if isinstance(one, str)])
 
 
 class Binding(msgspec.Struct, frozen=True):
@@ -175,7 +175,9 @@ class RbacAuthorizer:
     def __init__(self) -> None:
         self.cluster_roles: dict[str, Object] = {}
         """All stored ClusterRoles by name; shared, must not be modified."""
+        self._roles: dict[_NamespacedName, Object] = {}
         self._rules: dict[_NamespacedName, tuple[PolicyRule, ...]] = {}
+        """Those of roles that were needed so far: most of the default roles never are."""
         self._bindings: dict[_NamespacedName, Binding] = {}
         # By (namespace of the binding, kind and name of the subject).
         self._bound: dict[tuple[str, str, str], dict[_NamespacedName, Binding]] = {}
@@ -223,7 +225,11 @@ class RbacAuthorizer:
 
     def rules(self, kind: str, namespace: str, name: str) -> tuple[PolicyRule, ...] | None:
         """The rules of a role; None if it does not exist."""
-        return self._rules.get(("" if kind == "ClusterRole" else namespace, name))
+        key = ("" if kind == "ClusterRole" else namespace, name)
+        found = self._rules.get(key)
+        if found is None and key in self._roles:
+            found = self._rules[key] = tuple(map(read_rule, list_member(self._roles[key], "rules")))
+        return found
 
     def _collect(self, user: User, namespace: str) -> Grants:
         grants: list[Grant] = []
@@ -252,11 +258,12 @@ class RbacAuthorizer:
         self._grants.clear()
         tree = after or before or {}
         key = _key(tree)
+        self._rules.pop(key, None)
         if after is None:
-            self._rules.pop(key, None)
+            self._roles.pop(key, None)
             self._remove_cluster_role(served, key[1])
         else:
-            self._rules[key] = tuple(map(read_rule, list_member(after, "rules")))
+            self._roles[key] = after
             if not served.namespaced:
                 self.cluster_roles[key[1]] = after
 

@@ -1,27 +1,29 @@
 """The roles and bindings that a cluster with RBAC has from its start; flow control and APIServices of every cluster.
 
-They are recorded from kube-apiserver 1.36.4 (`scripts/record_bootstrap.py`). `admin`, `edit` and `view` are aggregated
-roles: a ClusterRole with the label `aggregate-to-<role>` extends them. As in Kubernetes, auto-reconciliation at every
-start adds missing rules and subjects and retains additional ones; it skips roles and bindings with the annotation
-`rbac.authorization.kubernetes.io/autoupdate: "false"`. Flow schemas and priority levels are data here: the limits of
-requests are those of `request_limits.py`.
+They are recorded from kube-apiserver 1.36.4 (`scripts/record_bootstrap.py`), as a create of them would store them:
+completed and validated, so that a start only adds uids and times, and commits them together. `admin`, `edit` and `view`
+are aggregated roles: a ClusterRole with the label `aggregate-to-<role>` extends them. As in Kubernetes,
+auto-reconciliation at every start adds missing rules and subjects and retains additional ones; it skips roles and
+bindings with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"`. Flow schemas and priority levels
+are data here: the limits of requests are those of `request_limits.py`.
 """
 
+import asyncio
 import functools
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 import msgspec
 
-from levelset.apiserver.controllers.role_aggregation import aggregated_rules
+from levelset.apiserver.registry.metadata import new_uid, write_timestamp
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update
 from levelset.errors import AlreadyExists, NotFound
-from levelset.objects.json_tree import copy_tree
 
-__all__ = ["bootstrap_bindings", "bootstrap_roles", "preload", "reconcile_bootstrap_roles", "reconcile_flow_control"]
+__all__ = ["bootstrap_objects", "preload", "reconcile_bootstrap_roles", "reconcile_flow_control"]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 FLOW_CONTROL: Final = "flowcontrol.apiserver.k8s.io"
@@ -37,49 +39,40 @@ def preload() -> bytes:
 
 
 @functools.cache
-def _recorded() -> dict[str, list[Object]]:
-    """The recorded objects by resource; shared, so not to be changed."""
-    return cast("dict[str, list[Object]]", msgspec.json.decode(preload()))
+def _recorded() -> dict[str, list[msgspec.Raw]]:
+    return msgspec.json.decode(preload(), type=dict[str, list[msgspec.Raw]])
 
 
-def _objects(plural: str) -> list[Any]:
-    return [copy_tree(tree) for tree in _recorded()[plural]]
-
-
-def bootstrap_roles() -> list[Object]:
-    """Returns the default ClusterRoles; aggregated ones with their rules."""
-    known = {role["metadata"]["name"]: role for role in _objects("clusterroles")}
-    for name in ("view", "edit", "admin"):  # in this order: each of them aggregates the previous one
-        known[name]["rules"] = [copy_tree(rule) for rule in aggregated_rules(known[name], known)]
-    return list(known.values())
-
-
-def bootstrap_bindings() -> list[Object]:
-    """Returns the default ClusterRoleBindings."""
-    return _objects("clusterrolebindings")
+def bootstrap_objects(plural: str) -> list[Object]:
+    """The objects of a resource, with empty texts as uids and times; new ones at every call."""
+    return [msgspec.json.decode(one) for one in _recorded()[plural]]
 
 
 async def reconcile_bootstrap_roles(state: ServerState) -> None:
     """Creates what is missing, and adds missing rules and subjects to existing roles and bindings."""
-    for plural, trees, field in (
-        ("clusterroles", bootstrap_roles(), "rules"),
-        ("clusterrolebindings", bootstrap_bindings(), "subjects"),
-        ("roles", _objects("roles"), "rules"),
-        ("rolebindings", _objects("rolebindings"), "subjects"),
-    ):
+    members = {"clusterroles": "rules", "clusterrolebindings": "subjects", "roles": "rules", "rolebindings": "subjects"}
+    missing: list[tuple[ServedResource, Object]] = []
+    for plural, field in members.items():
         served = _kind(state, GROUP, plural)
-        for tree in trees:
-            await _reconcile(state, served, tree, field)
+        trees = bootstrap_objects(plural)
+        missing += [(served, one) for one in trees if not await _add_missing(state, served, one, field)]
+    await _create(state, missing)
 
 
 async def reconcile_flow_control(state: ServerState) -> None:
     """Creates the missing flow schemas, priority levels, and APIServices of the groups that are served."""
-    for plural in ("prioritylevelconfigurations", "flowschemas"):
-        for tree in _objects(plural):
-            await _create_missing(state, _kind(state, FLOW_CONTROL, plural), tree)
-    for tree in _objects("apiservices"):
-        if tree["spec"].get("group", "") in state.catalog.groups():
-            await _create_missing(state, _kind(state, REGISTRATION, "apiservices"), tree)
+    groups = state.catalog.groups()
+    rows = [
+        (_kind(state, group, plural), tree)
+        for group, plural in (
+            (FLOW_CONTROL, "prioritylevelconfigurations"),
+            (FLOW_CONTROL, "flowschemas"),
+            (REGISTRATION, "apiservices"),
+        )
+        for tree in bootstrap_objects(plural)
+        if group != REGISTRATION or tree["spec"].get("group", "") in groups
+    ]
+    await _create(state, [(served, tree) for served, tree in rows if not _exists(state, served, tree)])
 
 
 def _kind(state: ServerState, group: str, plural: str) -> ServedResource:
@@ -88,22 +81,41 @@ def _kind(state: ServerState, group: str, plural: str) -> ServedResource:
     return served
 
 
-async def _create_missing(state: ServerState, served: ServedResource, tree: Object) -> None:
-    namespace, name = tree["metadata"].get("namespace"), tree["metadata"]["name"]
-    if state.reader.get_nowait(served.key(namespace, name)) is not None:
-        return
+def _exists(state: ServerState, served: ServedResource, tree: Object) -> bool:
+    metadata = tree["metadata"]
+    return state.reader.get_nowait(served.key(metadata.get("namespace"), metadata["name"])) is not None
+
+
+async def _create(state: ServerState, rows: Iterable[tuple[ServedResource, Object]]) -> None:
+    """Creates the objects in this order, in one commit where the storage has such."""
     try:
-        await create_and_update.create(state, served, namespace, tree)
+        async with asyncio.TaskGroup() as group:
+            for served, tree in rows:
+                group.create_task(_create_one(state, served, tree), name="bootstrap")
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+
+
+async def _create_one(state: ServerState, served: ServedResource, tree: Object) -> None:
+    metadata, now = tree["metadata"], write_timestamp(state)
+    metadata["uid"], metadata["creationTimestamp"] = new_uid(state.random), now
+    for entry in metadata["managedFields"]:
+        entry["time"] = now
+    for condition in list_member(map_member(tree, "status"), "conditions"):
+        condition["lastTransitionTime"] = now
+    try:
+        await create_and_update.create_complete(state, served, metadata.get("namespace"), tree)
     except (AlreadyExists, NotFound):  # another server was faster, or there is no such namespace
         return
 
 
-async def _reconcile(state: ServerState, served: ServedResource, tree: Object, field: str) -> None:
+async def _add_missing(state: ServerState, served: ServedResource, tree: Object, field: str) -> bool:
+    """Adds what an existing object lacks; returns whether it exists."""
     namespace, name = tree["metadata"].get("namespace"), tree["metadata"]["name"]
-    if state.reader.get_nowait(served.key(namespace, name)) is not None:
-        await create_and_update.mutate(state, served, namespace, name, lambda old: _with_missing(old, tree, field))
-        return
-    await _create_missing(state, served, tree)
+    if not _exists(state, served, tree):
+        return False
+    await create_and_update.mutate(state, served, namespace, name, lambda old: _with_missing(old, tree, field))
+    return True
 
 
 def _with_missing(old: Object, wanted: Object, field: str) -> Object | None:

@@ -7,7 +7,6 @@ document causes the document to be generated.
 import hashlib
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from email.utils import format_datetime
 from operator import is_
 from typing import NamedTuple
 
@@ -18,13 +17,15 @@ from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import utc_now
-from levelset.apiserver.wire.document_cache import Document, check_read_method, make_document, parse_accept
+from levelset.apiserver.wire.accept_header import parse_accept
+from levelset.apiserver.wire.document_cache import Document, check_read_method, make_document
 from levelset.http import Request, Response
 from levelset.objects import encode_tree
 
 __all__ = ["OpenApiEndpoint"]
 
 JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
 PROTOBUF_SPELLINGS = (PROTOBUF_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
 YEAR = timedelta(days=365)
 FOR_EVER = "public, immutable"
@@ -76,12 +77,12 @@ class OpenApiEndpoint:
                 return None
 
     def _second(self, request: Request) -> Response | Awaitable[Response]:
-        for media, _ in parse_accept(request.headers.get("accept")):
-            if media in PROTOBUF_SPELLINGS:
-                return self._answer_second(request, "protobuf", PROTOBUF_TYPE)
-            if media in (JSON, "application/*", "*/*"):
-                return self._answer_second(request, "json", JSON)
-        return Response(406)
+        chosen = _preferred(request, (JSON, *PROTOBUF_SPELLINGS))
+        if chosen is None:
+            return Response(406)
+        if chosen == JSON:
+            return self._answer_second(request, "json", JSON)
+        return self._answer_second(request, "protobuf", PROTOBUF_TYPE)
 
     async def _answer_second(self, request: Request, form: Form, media: str) -> Response:
         parts = await self._read_all()
@@ -91,13 +92,17 @@ class OpenApiEndpoint:
     async def _answer_index(self, request: Request) -> Response:
         parts = await self._read_all()
         paths = {_path(*pair): {"serverRelativeURL": _url(*pair, part.digest)} for pair, part in parts.items()}
-        return make_document(encode_tree({"paths": paths})).respond(request)
+        # Upstream leaves the type to its HTTP library, which takes it for text.
+        return make_document(encode_tree({"paths": paths})).respond(request, content_type=TEXT)
 
     def _third(self, request: Request, group: str, version: str) -> Awaitable[Response] | None:
         resources = self._catalog.resources(group, version)
         return self._answer_third(request, (group, version), resources) if resources else None
 
     async def _answer_third(self, request: Request, pair: Pair, resources: list[ServedResource]) -> Response:
+        if _preferred(request, (JSON,)) is None:
+            # Upstream says nothing at all to a header that it cannot read.
+            return Response(406 if parse_accept(request.headers.get("accept") or "") else 200)
         part = (await self._read_parts({pair: resources}))[pair]
         requested = request.parameter("hash")
         if requested and requested != part.digest:
@@ -105,6 +110,8 @@ class OpenApiEndpoint:
         document = await self._document(part)
         if not requested:
             return document.respond(request)
+        from email.utils import format_datetime  # noqa: PLC0415  # it brings parsers of mails along
+
         expires = format_datetime(self._now() + YEAR, usegmt=True)
         return document.respond(request, cache=FOR_EVER, more=(("Expires", expires),))
 
@@ -133,6 +140,12 @@ class OpenApiEndpoint:
             self._parts = {pair: one for pair, one in self._parts.items() if self._catalog.resources(*pair)} | made
             parts |= made
         return {pair: parts[pair] for pair in served}
+
+
+def _preferred(request: Request, types: tuple[str, ...]) -> str | None:
+    """The media type of a document that the client prefers; None if it accepts none."""
+    clauses = parse_accept(request.headers.get("accept") or "*/*")
+    return next((media for clause in clauses for media in types if clause.matches(media, any_type=True)), None)
 
 
 def _maker(part: _Part) -> Callable[[], Object]:

@@ -4,15 +4,15 @@ It changes while the server runs, as CRDs are created and deleted. Each change i
 `generation` and notifies the listeners.
 """
 
-import re
 from collections.abc import Callable, Iterable
 
 from levelset.apiserver.resources.served_resource import ServedResource
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["Catalog", "CatalogListener", "sort_versions"]
 
 
-_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_VERSION = Pattern(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _STABILITY = {"alpha": 2, "beta": 1}
 # Clients resolve an ambiguous short name to the first group in discovery; groups that are not listed come last.
 GROUP_ORDER = (

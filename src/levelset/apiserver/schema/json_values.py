@@ -1,8 +1,12 @@
 """Comparing and copying JSON values by JSON's rules, where `true` is not 1."""
 
+from typing import Any, Final
+
 from levelset.apiserver.schema.schema_nodes import Tree, as_list, as_map
 
 __all__ = ["copy_tree", "count_values", "is_member", "join", "same"]
+
+_CONTAINERS: Final = (dict, list)
 
 
 def copy_tree(tree: Tree) -> Tree:
@@ -18,12 +22,13 @@ def copy_tree(tree: Tree) -> Tree:
 
 def count_values(tree: Tree) -> int:
     """The number of values in a tree, which may be as deep as memory allows."""
-    pending, count = [tree], 0
-    while pending:
-        value = pending.pop()
-        count += 1
-        members = as_map(value)
-        pending += (as_list(value) or ()) if members is None else members.values()
+    level: list[Any] = [tree] if isinstance(tree, _CONTAINERS) else []
+    count = 1
+    while level:
+        # `isinstance` and not `as_map`: a call of ours for each value would take three times as long.
+        members: list[Any] = [one.values() if isinstance(one, dict) else one for one in level]  # pyright: ignore[reportUnknownMemberType] - JSON trees
+        count += sum(map(len, members))
+        level = [one for each in members for one in each if isinstance(one, _CONTAINERS)]
     return count
 
 

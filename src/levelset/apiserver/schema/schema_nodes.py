@@ -10,8 +10,9 @@ zero value is ignored.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
+
+from msgspec import Struct, field
 
 __all__ = ["MAX_DEPTH", "Node", "Tree", "as_list", "as_map", "read_schema", "spells_int_or_string"]
 
@@ -24,8 +25,7 @@ MAX_DEPTH = 100
 LARGEST = 2**63 - 1
 
 
-@dataclass(slots=True, eq=False)
-class Node:
+class Node(Struct, eq=False):
     """One node of a schema; attributes are named as in OpenAPI, without the `x-kubernetes-` prefix.
 
     `weight` is the number of nodes in it, itself included.

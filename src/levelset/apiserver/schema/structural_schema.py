@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.schema.json_values import copy_tree, join, same
 from levelset.apiserver.schema.prune_and_default import prune
-from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_map, read_schema, spells_int_or_string
-from levelset.apiserver.schema.validation import Definitions
+from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_map, spells_int_or_string
+from levelset.apiserver.schema.validation import Definitions, compile_schema
 from levelset.errors import Cause
 from levelset.re2 import BadRegex, compile_regex
 
@@ -252,7 +252,7 @@ def check_structural(schema: Tree, path: str, *, status: bool = False) -> list[C
     """
     if as_map(schema) is None:
         return [field_errors.type_invalid(path, field_errors.kind_of(schema), "must be an object")]
-    node = read_schema(schema)
+    node = compile_schema(schema).node
     wrong = malformed(node, path)
     if wrong:
         return wrong

@@ -276,7 +276,7 @@ class Definitions:
 
     def __init__(self, schemas: Mapping[str, Tree] | None = None) -> None:
         self._schemas: Mapping[str, Tree] = {} if schemas is None else schemas
-        self.are_builtin = bool(self._schemas)
+        self.are_builtin = schemas is not None
         self._nodes: dict[str, Node] = {}
         self._patterns: dict[str, Regex | None] = {}
         self.collector = ErrorCollector(self.resolve, self.pattern)
@@ -327,6 +327,11 @@ class Compiled:
         self._load_steps = _FIRST_LOAD_STEPS
         self._admits: Function = self._first_admit
         self._checks: Function = self._first_check
+
+    @property
+    def node(self) -> Node:
+        """The schema as it was read; shared, so not to be changed."""
+        return self._node
 
     def admit(self, tree: Tree, old: Tree = None) -> Admission:
         """Prunes, defaults and validates in one pass; with `old`, errors in unchanged values are ignored."""

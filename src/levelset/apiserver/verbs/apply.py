@@ -122,8 +122,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             raise _untyped(served, config["metadata"], error) from error
         version = merged["metadata"].get("resourceVersion")
         if version != old["metadata"]["resourceVersion"]:
-            _check_version(version)
-            raise status_errors.stale(served, self.name)
+            raise status_errors.stale(served, self.name, version or "0")
         check = self.check_fields
         try:
             return strategy.prepare_update(self.state, served, old, merged, options, applied=True, check=check)

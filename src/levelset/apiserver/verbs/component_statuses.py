@@ -2,6 +2,7 @@
 
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.verbs.get_and_list import parse_list_options
 from levelset.apiserver.verbs.response_format import render_tree
 from levelset.apiserver.wire.negotiation import negotiate
 from levelset.apiserver.wire.request_paths import RequestPath
@@ -17,17 +18,17 @@ def read_component_statuses(
     """Returns one of them, or the list; raises NotFound. A handler of `ServerState.read_handlers`."""
     head = {"kind": served.kind, "apiVersion": served.api_version}
     found = {name: _status(name, problem) for name, problem in _problems(state).items()}
-    accept = request.headers.find("accept")
+    chosen = negotiate(request.headers.find("accept"), "list" if path.name is None else "object")
     if path.name is not None:
         if path.name not in found:
             raise NotFound(
                 f'componentstatus "{path.name}" not found', details={"name": path.name, "kind": served.singular}
             )
-        chosen = negotiate(accept, "object")
         return render_tree(state, served, request, chosen=chosen, tree={**head, **found[path.name]})
-    items = list(found.values())
+    selection = parse_list_options(served, request.parameters).selection
+    items = [one for one in found.values() if selection is None or selection.matches_tree(one)]
     tree: Object = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": {}, "items": items}
-    return render_tree(state, served, request, chosen=negotiate(accept, "list"), tree=tree)
+    return render_tree(state, served, request, chosen=chosen, tree=tree)
 
 
 def _problems(state: ServerState) -> dict[str, str | None]:

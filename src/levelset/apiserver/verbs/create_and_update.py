@@ -3,6 +3,7 @@
 Reads return at once. What may have to be awaited is the commit, and admission and conversion webhooks.
 """
 
+import asyncio
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Final, cast
@@ -36,7 +37,7 @@ from levelset.patch.managed_fields import managed_fields, same_object
 from levelset.re2.step_budget import StepsExceeded, within
 from levelset.storage import Item, Mismatch
 
-__all__ = ["Change", "WriteResult", "create", "guaranteed_update", "mutate", "update"]
+__all__ = ["Change", "WriteResult", "create", "create_complete", "guaranteed_update", "mutate", "update"]
 
 GENERATE_NAME_ATTEMPTS: Final = 8
 CLAIM_ATTEMPTS: Final = 16
@@ -73,15 +74,14 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
         decoded = await _decode_new(state, served, namespace, tree, options)
     else:
         decoded = strategy.decode_new(served, namespace, tree, options)
-    in_flight = state.in_flight_creates
+    in_flight, is_applied = state.in_flight_creates, applied is not None
     metadata: Tree = tree["metadata"]
     in_flight.scopes[id(tree)] = (served.prefix, namespace)
     try:
         guards = _check_active(state, served, namespace, metadata.get("name", ""))
         if "name" not in metadata and "generateName" in metadata:
             metadata["name"] = _unused_name(state, served, namespace, metadata["generateName"])
-        is_applied = applied is not None
-        if is_large:
+        if is_large:  # in a thread, and further below its warnings, which read all schemas of a definition
             complete = partial(strategy.complete_new, state, served, namespace, tree, decoded)
             await run_off_loop(state.expensive_work, partial(complete, options=options, is_applied=is_applied))
         else:
@@ -94,7 +94,8 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
         else:
             strategy.validate_new(state, served, tree, decoded.causes)
         if decoded.version or served.rules.warnings is not None:
-            strategy.accept_new(served, tree, decoded, options, is_applied=is_applied)
+            accept = partial(strategy.accept_new, served, tree, decoded, options, is_applied=is_applied)
+            await run_off_loop(state.expensive_work, accept) if is_large else accept()
         if options.authorizer is not None or served.prefix in state.write_checks:
             _check_new(state, served, tree, options)
         if options.dry_run or (state.quotas and namespace in state.quotas):
@@ -105,6 +106,23 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
     except Mismatch as error:
         again = _draft_again(served, namespace, metadata["name"], error, draft if attempts > 1 else None)
         return await create(state, served, namespace, again, options, applied=applied, attempts=attempts - 1)
+    finally:
+        in_flight.end(tree)
+
+
+async def create_complete(state: ServerState, served: ServedResource, namespace: str | None, tree: Tree) -> WriteResult:
+    """Creates an object of the server's own that is complete and valid already: as `create`, which would not change it.
+
+    Takes ownership of the tree. Raises NotFound, Forbidden and AlreadyExists.
+    """
+    name, in_flight = tree["metadata"]["name"], state.in_flight_creates
+    in_flight.scopes[id(tree)] = (served.prefix, namespace)
+    try:
+        guards = _check_active(state, served, namespace, name)
+        return await _commit_charged(state, served, namespace, tree, guards, dry_run=False)
+    except Mismatch as error:
+        _raise_if_exists(served, name, error.current)
+        raise
     finally:
         in_flight.end(tree)
 
@@ -267,6 +285,8 @@ async def mutate(
         is_same = new is not None and same_object(old, new) and managed_fields(old) == managed_fields(new)
         if new is None or (is_same and not can_be_removed(served, new)):
             return old
+        if len(item.value) > LARGE_OBJECT:
+            await asyncio.sleep(0)  # its listeners read and copy it again: others take a turn in between
         try:
             written = await commit.write(state, served, key, new, item=item, old=old)
         except Mismatch as error:
@@ -399,7 +419,7 @@ def _check_preconditions(served: ServedResource, name: str, tree: Tree, old: Tre
         cause = field_errors.invalid("metadata.resourceVersion", version or 0, "must be specified for an update")
         raise status_errors.invalid(served, name, [cause], kind=served.plural)
     if version not in ("", "0", str(item.revision)):
-        raise status_errors.stale(served, name)
+        raise status_errors.stale(served, name, version)
 
 
 def _other_uid(served: ServedResource, namespace: str | None, name: str, uid: str, found: str) -> ApiError:

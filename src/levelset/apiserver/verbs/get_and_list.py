@@ -16,11 +16,13 @@ import msgspec
 
 from levelset.apiserver.registry import conversion_webhook
 from levelset.apiserver.registry.conversion import ConversionRequired
-from levelset.apiserver.registry.selectors import Selectors, parse_selectors
+from levelset.apiserver.registry.selectors import Selectors, read_selectors
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
-from levelset.apiserver.wire.request_options import read_timeout
+from levelset.apiserver.schema import field_errors
+from levelset.apiserver.schema.field_errors import show
+from levelset.apiserver.wire.request_options import read_list_numbers
 from levelset.apiserver.wire.status_errors import ExpiredContinueToken, damaged_object, invalid_options, not_found
 from levelset.errors import ApiError, BadRequest, Cause, Expired
 from levelset.storage import FutureRevision, Item, NowaitReader
@@ -31,6 +33,7 @@ __all__ = [
     "get_item",
     "list_items",
     "list_steps",
+    "parse_cached_revision",
     "parse_list_options",
     "parse_revision",
     "read_item",
@@ -48,6 +51,7 @@ _READ_AT_ONCE: Final = 20_000
 _EXAMINED_AT_ONCE: Final = 1_000
 _EXAMINED_BYTES: Final = 512 * 1024
 """How many objects, and bytes of them, a selector is compared with before others may run."""
+_INVALID_REVISION: Final = "invalid resource version: "
 _MAX_REVISION: Final = 2**63 - 1
 _REVISION_WAIT_SECONDS: Final = 3.0
 """The maximum wait, in seconds, for a revision that this server has not reached yet."""
@@ -105,25 +109,24 @@ async def read_item(
     """As `get_item`, after the resourceVersion is reached; the object is converted."""
     if state.shared is not None and not resource_version:
         await state.shared.wait_current()
-    await wait_revision(state, _revision_of_get(served, resource_version))
+    await wait_revision(state, parse_cached_revision(served, resource_version))
     item = get_item(state, served, namespace, name)
     if served.converts_by_webhook:
         await conversion_webhook.convert_items(served, [item])
     return item
 
 
-def _revision_of_get(served: ServedResource, text: str) -> int:
-    """The resourceVersion of a get; as upstream, one that cannot be read is a 500 there, unlike that of a list.
+def parse_cached_revision(served: ServedResource, text: str) -> int:
+    """The resourceVersion of a get or a watch; as upstream, one that cannot be read is a 500, unlike that of a list.
 
     Events, which upstream does not cache, are the exception.
     """
     try:
         return parse_revision(text)
-    except BadRequest:
+    except BadRequest as error:
         if served.kind == "Event" and not served.custom:
             raise
-        problem = f'"{text[:40]}": strconv.ParseUint: parsing "{text[:40]}": invalid syntax'
-        raise ApiError(f"resourceVersion: Invalid value: {problem}", code=500, reason="") from None
+        raise ApiError(error.message.removeprefix(_INVALID_REVISION), code=500, reason="") from None
 
 
 async def read_list(state: ServerState, served: ServedResource, namespace: str | None, query: ListQuery) -> ListResult:
@@ -176,9 +179,10 @@ def parse_list_options(served: ServedResource, parameters: Parameters) -> ListQu
     if not parameters:
         return ListQuery(is_newest=True)
     first = {name: values[0] for name, values in parameters.items()}
-    selection = parse_selectors(served, parameters)
-    limit = _limit(first.get("limit", ""))
+    _, limit = read_list_numbers(first)
+    selectors = read_selectors(parameters)
     _check_match(first)
+    selection = None if selectors is None else selectors.resolve(served)
     given = first.get("resourceVersion", "")
     revision = parse_revision(given)
     token = first.get("continue", "")
@@ -199,8 +203,10 @@ def parse_revision(text: str) -> int:
     """Parses a resourceVersion; returns 0 for none and for `0`, which means any. Raises BadRequest."""
     if not text:
         return 0
-    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > _MAX_REVISION:
-        raise BadRequest(f"Invalid value: {text[:40]!r}: resourceVersion must be a number that an object or list had")
+    is_number = text.isascii() and text.isdigit()
+    if not is_number or len(text) > 19 or int(text) > _MAX_REVISION:
+        problem = f"strconv.ParseUint: parsing {show(text)}: {'value out of range' if is_number else 'invalid syntax'}"
+        raise BadRequest(f"{_INVALID_REVISION}resourceVersion: Invalid value: {show(text)}: {problem}")
     return int(text)
 
 
@@ -306,39 +312,25 @@ def _narrowest_prefix(served: ServedResource, namespace: str | None, selection: 
 
 
 def _check_match(first: Mapping[str, str]) -> None:
-    read_timeout(first.get("timeoutSeconds", ""))  # what cannot be read comes first
     causes: list[Cause] = []
     match, version = first.get("resourceVersionMatch", ""), first.get("resourceVersion", "")
     if match:
-        if first.get("continue"):
-            causes.append(_forbidden("resourceVersionMatch is forbidden when continue is provided"))
         if not version:
             causes.append(_forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if first.get("continue"):
+            causes.append(_forbidden("resourceVersionMatch is forbidden when continue is provided"))
         if match not in ("Exact", "NotOlderThan"):
-            text = f'Unsupported value: "{match[:40]}": supported values: "Exact", "NotOlderThan", ""'
-            causes.append(Cause("resourceVersionMatch", "FieldValueNotSupported", text))
+            causes.append(field_errors.not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
         elif match == "Exact" and version == "0":
-            causes.append(_forbidden('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'))
-    if first.get("sendInitialEvents"):
-        text = "Forbidden: sendInitialEvents is forbidden for list"
-        causes.append(Cause("sendInitialEvents", "FieldValueForbidden", text))
+            causes.append(_forbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if "sendInitialEvents" in first:
+        causes.append(field_errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if causes:
         raise invalid_options("ListOptions", causes)
 
 
 def _forbidden(text: str) -> Cause:
     return Cause("resourceVersionMatch", "FieldValueForbidden", f"Forbidden: {text}")
-
-
-def _limit(text: str) -> int | None:
-    """Parses the limit; None for no limit, which 0 and negative numbers mean as well."""
-    if not text:
-        return None
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
-        raise BadRequest(f"Invalid value: {text[:40]!r}: limit must be a whole number")
-    limit = int(text)
-    return limit if 0 < limit <= _MAX_REVISION else None
 
 
 def _write_token(revision: int, after: str) -> str:

@@ -8,7 +8,7 @@ slice, and the connection only for as long as `levelset.http.Limits` allows.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from levelset.apiserver.registry import conversion_webhook, storage_codec
 from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import Tree
+from levelset.apiserver.wire.body_encoding import BodyForm, encode, indent, yaml
 from levelset.http import Pieces
 from levelset.objects import encode_tree
 from levelset.storage import Item
@@ -23,9 +24,7 @@ from levelset.storage import Item
 __all__ = [
     "LARGE_LIST",
     "MANY_RENDERED",
-    "BodyForm",
     "Entries",
-    "encode",
     "encoded_list_body",
     "is_large_list",
     "list_body",
@@ -34,8 +33,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-BodyForm = Literal["json", "pretty", "yaml"]
 
 LARGE_LIST: Final = 10_000
 """A plain list of more objects is made while it is sent."""
@@ -129,17 +126,6 @@ def object_body(expensive: ExpensiveWork, tree: Tree, *, form: BodyForm) -> Piec
     return Pieces(pieces)
 
 
-def encode(tree: Any, form: BodyForm) -> bytes:
-    """The tree as a whole body, as compact or indented JSON, or as YAML."""
-    match form:
-        case "yaml":
-            return _yaml(tree)
-        case "pretty":
-            return msgspec.json.format(encode_tree(tree), indent=2) + b"\n"
-        case _:
-            return encode_tree(tree) + b"\n"
-
-
 class _Writer(msgspec.Struct, frozen=True):
     """A form of a list: what is before its entries, one entry, what is between two, and the end.
 
@@ -181,26 +167,20 @@ def _begin_json(envelope: Tree, member: str) -> bytes:
 
 def _begin_pretty(envelope: Tree, member: str) -> bytes:
     # Formatted with one entry, and cut off before it: an empty list is written in one line.
-    return msgspec.json.format(encode_tree({**envelope, member: [0]}), indent=2).rpartition(b"0")[0]
+    return indent(encode_tree({**envelope, member: [0]})).rpartition(b"0")[0]
 
 
 def _pretty_entry(entry: Any) -> bytes:
     # A line break is always one of the format: those in strings are escaped.
-    return msgspec.json.format(encode_tree(entry), indent=2).replace(b"\n", b"\n    ")
+    return indent(encode_tree(entry)).replace(b"\n", b"\n    ")
 
 
 def _begin_yaml(envelope: Tree, member: str) -> bytes:
-    return _yaml(envelope) + member.encode() + b":\n"
-
-
-def _yaml(tree: Any) -> bytes:
-    from levelset.objects.yaml_codec import write_yaml  # noqa: PLC0415 - only YAML responses pay for the import
-
-    return write_yaml([tree]).encode()
+    return yaml(envelope) + member.encode() + b":\n"
 
 
 _WRITERS: Final[dict[BodyForm, _Writer]] = {
     "json": _Writer(_begin_json, encode_tree, b",", b"]}\n"),
-    "pretty": _Writer(_begin_pretty, _pretty_entry, b",\n    ", b"\n  ]\n}\n"),
-    "yaml": _Writer(_begin_yaml, lambda entry: _yaml([entry]), b"", b"", _SLICE_BYTES_OF_YAML),
+    "pretty": _Writer(_begin_pretty, _pretty_entry, b",\n    ", b"\n  ]\n}"),
+    "yaml": _Writer(_begin_yaml, lambda entry: yaml([entry]), b"", b"", _SLICE_BYTES_OF_YAML),
 }

@@ -131,7 +131,7 @@ def _status_change(
         old_status = old.get("status")
         new = _apply_merge_patch(status, old if old_status is None else {**old, "status": copy_tree(old_status)})
         if version and version != old["metadata"]["resourceVersion"]:
-            raise status_errors.stale(served, name)
+            raise status_errors.stale(served, name, version)
         try:
             return strategy.prepare_status_update(state, served, old, new, options)
         except Undecodable as error:
@@ -184,7 +184,7 @@ def check_version(served: ServedResource, name: str, new: Any, old: Tree) -> Non
         return
     version = metadata.get("resourceVersion")
     if version not in (None, "", old["metadata"]["resourceVersion"]):
-        raise status_errors.stale(served, name)
+        raise status_errors.stale(served, name, version)
 
 
 def _apply_json_patch(tree: Tree, operations: Any) -> Any:

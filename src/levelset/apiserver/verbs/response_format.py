@@ -4,12 +4,14 @@ Plain JSON is sent as the stored bytes; every other format is rendered from the 
 in its Accept header (`application/json;as=Table;g=meta.k8s.io;v=v1`), which `wire/negotiation.py` parses.
 """
 
+import json
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from levelset.apiserver.printers import table
 from levelset.apiserver.registry import storage_codec
@@ -20,16 +22,15 @@ from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs.get_and_list import ListResult
 from levelset.apiserver.verbs.list_body import (
     MANY_RENDERED,
-    BodyForm,
     Entries,
-    encode,
     encoded_list_body,
     is_large_list,
     list_body,
     object_body,
     rendered_list_body,
 )
-from levelset.apiserver.wire.negotiation import PLAIN_JSON, YAML, ResponseFormat, negotiate
+from levelset.apiserver.wire.body_encoding import BROWSERS, BodyForm, encode, indent, is_pretty
+from levelset.apiserver.wire.negotiation import PLAIN_JSON, YAML, ResponseFormat, negotiate_error
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.errors import ApiError, BadRequest
 from levelset.http import Request, Response
@@ -41,12 +42,11 @@ __all__ = [
     "METADATA",
     "METADATA_LIST",
     "TABLE",
-    "NoSuchForm",
     "Representation",
-    "as_yaml",
     "metadata_bytes",
     "render",
     "render_deleted",
+    "render_error",
     "render_item",
     "render_listing",
     "render_table",
@@ -60,8 +60,9 @@ TABLE = "Table"
 METADATA = "PartialObjectMetadata"
 METADATA_LIST = "PartialObjectMetadataList"
 _INCLUDES = ("Metadata", "None", "Object")
+# The packages of kinds that subresources of other groups have.
+_PACKAGES: Final = {"Event": "core", "EventList": "core", "Scale": "autoscaling", "TokenRequest": "authentication"}
 JSON_HEADERS: Final = (("Content-Type", "application/json"),)
-_BROWSERS: Final = ("curl/", "Wget/", "Mozilla/5.0")
 
 
 class _OnlyMetadata(msgspec.Struct, frozen=True, gc=False):
@@ -69,10 +70,6 @@ class _OnlyMetadata(msgspec.Struct, frozen=True, gc=False):
 
 
 _decode_metadata: Final = msgspec.json.Decoder(_OnlyMetadata).decode
-
-
-class NoSuchForm(ApiError):
-    """406 for a list that was requested as one object, or the reverse: found only when the answer is rendered."""
 
 
 class Representation(msgspec.Struct, frozen=True):
@@ -97,7 +94,8 @@ def representation_of(kind: str, version: str = "v1", *, include: str | None = N
         return Representation(kind, version)
     chosen = include or "Metadata"
     if chosen not in _INCLUDES:
-        raise BadRequest(f"unrecognized includeObject value: {chosen[:40]!r}; choose one of {', '.join(_INCLUDES)}")
+        problem = f"includeObject: Invalid value: {json.dumps(chosen)}: must be 'Metadata', 'Object', 'None', or empty"
+        raise BadRequest(f"Unable to convert to Table as requested: {problem}")
     return Representation(kind, version, chosen)
 
 
@@ -113,13 +111,11 @@ def render_item(
     """Renders a stored object."""
     if chosen is PLAIN_JSON or chosen.is_plain:
         body = storage_codec.served_bytes(served, item)
-        # Inlined `_is_pretty` for the usual case: no `pretty` parameter, and not a browser.
+        # Inlined `is_pretty` for the usual case: no `pretty` parameter, and not a browser.
         agent = request.headers.find("user-agent")
-        if "pretty" not in request.query and (agent is None or not agent.startswith(_BROWSERS)):
+        if "pretty" not in request.query and (agent is None or not agent.startswith(BROWSERS)):
             return Response(status, JSON_HEADERS, body + b"\n")
-        return Response(
-            status, JSON_HEADERS, (msgspec.json.format(body, indent=2) if _is_pretty(request) else body) + b"\n"
-        )
+        return Response(status, JSON_HEADERS, indent(body) if is_pretty(request) else body + b"\n")
     return render_tree(state, served, request, chosen=chosen, tree=served_tree(served, item), status=status)
 
 
@@ -132,7 +128,7 @@ def render_listing(
         _check_kind(served, chosen, METADATA)
         if not metadata.get("continue"):
             metadata.pop("continue", None)
-    if chosen.is_plain and not _is_pretty(request):
+    if chosen.is_plain and not is_pretty(request):
         if is_large_list(items, is_rendered=False):
             return Response(200, JSON_HEADERS, list_body(served, items, metadata))
         encoded = storage_codec.list_item_bytes(served, items)
@@ -147,13 +143,26 @@ def render_listing(
     return Response(200, _headers(chosen), encode(tree, form))
 
 
-def _check_kind(served: ServedResource, chosen: ResponseFormat, wrong: str) -> None:
-    """Raises 406 if a list was requested as one object, or one object as a list."""
-    if chosen.kind == wrong:
-        if served.custom and wrong == METADATA_LIST:
-            raise ApiError("content is not a list", code=500, reason="")  # as upstream, whose objects are untyped
-        found = "is a list" if wrong == METADATA else "is not a list"
-        raise NoSuchForm(f"you requested {wrong}, but the requested object {found}", code=406, reason="NotAcceptable")
+def _check_kind(served: ServedResource, chosen: ResponseFormat, wrong: str, kind: str | None = None) -> None:
+    """Raises 406 if a list was requested as one object, or one object (of another `kind`, if given) as a list."""
+    if chosen.kind != wrong:
+        return
+    if served.custom and wrong == METADATA_LIST and kind != "Scale":
+        raise ApiError("content is not a list", code=500, reason="")  # as upstream, whose objects are untyped
+    found = "is a list" if wrong == METADATA else "is not a list"
+    name = served.list_kind if wrong == METADATA else kind or served.kind
+    raise ApiError(
+        f"you requested {wrong}, but the requested object {found} ({_go_type(served, name)})",
+        code=406,
+        reason="NotAcceptable",
+    )
+
+
+def _go_type(served: ServedResource, kind: str) -> str:
+    """The name of the type that upstream has for a kind: the message of an error shows it."""
+    if served.custom:
+        return "*v1.Scale" if kind == "Scale" else "*unstructured.UnstructuredList"
+    return f"*{_PACKAGES.get(kind) or served.group.partition('.')[0] or 'core'}.{kind}"
 
 
 def render_deleted(
@@ -222,7 +231,10 @@ def render_tree(
 ) -> Response:
     """Renders a decoded object or list; a Status is always rendered as itself."""
     if chosen.kind is not None and tree.get("kind") != "Status":
-        _check_kind(served, chosen, METADATA_LIST)
+        if "items" in tree:
+            _check_kind(served, chosen, METADATA)
+        else:
+            _check_kind(served, chosen, METADATA_LIST, tree.get("kind"))
         kind = representation_of(chosen.kind, chosen.version, include=request.parameter("includeObject"))
         tree = render(served, kind, tree, now=state.now())
     plain, form = encode_tree(tree), _form(request, chosen)
@@ -303,34 +315,27 @@ def _form(request: Request, chosen: ResponseFormat) -> BodyForm:
     """How the body is written."""
     if chosen.media == YAML:
         return "yaml"
-    return "pretty" if _is_pretty(request) else "json"
+    return "pretty" if chosen.pretty or is_pretty(request) else "json"
 
 
 def _headers(chosen: ResponseFormat) -> tuple[tuple[str, str], ...]:
     return (("Content-Type", YAML),) if chosen.media == YAML else JSON_HEADERS
 
 
-def as_yaml(response: Response, accept: str) -> Response:
-    """The Status of an error in YAML, if the client prefers it; otherwise the response as it is."""
-    try:
-        chosen = negotiate(accept, "object")
-    except ApiError:
+def render_error(response: Response, request: Request) -> Response:
+    """The response with the Status of an error in the form that the client prefers."""
+    chosen = negotiate_error(request.headers.find("accept"))
+    if (chosen is PLAIN_JSON and not is_pretty(request)) or not isinstance(response.body, bytes):
         return response
-    if chosen.media != YAML or not isinstance(response.body, bytes):
+    if chosen is None:  # no Status can be sent as what was requested
+        return replace(response, body=indent(response.body))
+    form = _form(request, chosen)
+    if form == "json":
         return response
-    headers = tuple(one for one in response.headers if one[0] != "Content-Type")
-    body = encode(msgspec.json.decode(response.body), "yaml")
-    return Response(response.status, (*headers, ("Content-Type", YAML)), body)
-
-
-def _is_pretty(request: Request) -> bool:
-    """Whether to indent: as the `pretty` parameter says, by default for browsers, curl and wget."""
-    if request.query and "pretty" in request.query:
-        pretty = request.parameter("pretty")
-        if pretty is not None:
-            return pretty in ("1", "t", "T", "true", "TRUE", "True")
-    agent = request.headers.find("user-agent")
-    return agent is not None and agent.startswith(_BROWSERS)
+    headers = response.headers
+    if form == "yaml":
+        headers = (*(one for one in headers if one[0] != "Content-Type"), ("Content-Type", YAML))
+    return replace(response, headers=headers, body=encode(msgspec.json.decode(response.body), form))
 
 
 def _list_metadata(served: ServedResource, listing: ListResult) -> Tree:

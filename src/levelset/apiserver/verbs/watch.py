@@ -24,16 +24,17 @@ import msgspec
 from msgspec.structs import replace
 
 from levelset.apiserver.registry import conversion_webhook
-from levelset.apiserver.registry.selectors import Selectors, parse_selectors
+from levelset.apiserver.registry.selectors import NOTHING, Selectors, read_selectors
 from levelset.apiserver.registry.storage_codec import served_bytes, served_tree, set_resource_version
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs import response_format
-from levelset.apiserver.verbs.get_and_list import parse_revision
+from levelset.apiserver.verbs.get_and_list import parse_cached_revision
 from levelset.apiserver.verbs.response_format import Representation
-from levelset.apiserver.wire.request_options import read_timeout
+from levelset.apiserver.wire.request_options import is_true, read_list_numbers
 from levelset.apiserver.wire.status_errors import invalid_options, status_tree
-from levelset.errors import ApiError, BadRequest, Cause, Expired
+from levelset.errors import ApiError, Cause, Expired
 from levelset.http import Request, Response, Sink, WebSocket, accept_websocket, is_websocket
 from levelset.objects import encode_tree
 from levelset.storage import Change, FutureRevision, Item, NowaitReader, NowaitWatch, Page
@@ -138,7 +139,7 @@ class Encoder:
     def bookmark(self, revision: int, *, ends_initial: bool = False, with_header: bool = False) -> bytes:
         """Returns a BOOKMARK: everything up to this revision was sent."""
         served = self._served
-        metadata: Object = {"resourceVersion": str(revision), "creationTimestamp": None}
+        metadata: Object = {"resourceVersion": str(revision)}
         if ends_initial:
             metadata["annotations"] = {_INITIAL_END: "true"}
         tree: Object = {"kind": served.kind, "apiVersion": served.api_version, "metadata": metadata}
@@ -706,13 +707,13 @@ def feeds_of(state: ServerState) -> Feeds:
 _HEADERS: Final = (("Content-Type", "application/json"), ("Cache-Control", "no-cache, private"))
 _MIN_TIMEOUT_SECONDS, _MAX_TIMEOUT_SECONDS = 1800.0, 3600.0
 _FINAL_BOOKMARK_SECONDS: Final = 2.0
-_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_FALSE: Final = frozenset({"", "0", "f", "F", "false", "FALSE", "False"})
+_NOT_OLDER: Final = "NotOlderThan"
 
 
 class WatchQuery(msgspec.Struct, frozen=True):
     """A validated watch request."""
 
+    selection: Selectors | None = None
     after: int | None = None
     """The revision that the client has seen; None to get the current objects first, -1 to start now."""
     bookmarks: bool = False
@@ -734,9 +735,10 @@ def watch(
 
     Raises BadRequest or Invalid for invalid options. An expired resourceVersion is reported as an ERROR event.
     """
-    parameters = request.parameters
-    query = parse_watch_options(parameters)
-    topic = Topic(served, namespace, parse_selectors(served, parameters), form)
+    query = parse_watch_options(served, request.parameters)
+    topic = Topic(served, namespace, query.selection, form)
+    if form is not None and form.kind == response_format.METADATA_LIST:
+        topic = replace(topic, selection=NOTHING)  # as upstream: no event has this form
     revision = state.storage.revision
     if query.not_older > revision:
         raise FutureRevision(query.not_older, revision)
@@ -746,19 +748,24 @@ def watch(
     return Response(200, _HEADERS, lambda sink: _open(state, topic, query, timeout, sink))
 
 
-def parse_watch_options(parameters: Mapping[str, tuple[str, ...]]) -> WatchQuery:
+def parse_watch_options(served: ServedResource, parameters: Mapping[str, tuple[str, ...]]) -> WatchQuery:
     """Parses the watch options of a query."""
     first = {name: values[0] for name, values in parameters.items()}
-    initial = _flag(first, "sendInitialEvents") if "sendInitialEvents" in first else None
-    _check_match(initial, first.get("resourceVersionMatch", ""))
-    revision = parse_revision(first.get("resourceVersion", ""))
-    bookmarks = _flag(first, "allowWatchBookmarks")
-    timeout = read_timeout(first.get("timeoutSeconds", ""))
+    timeout, _ = read_list_numbers(first)
+    selectors = read_selectors(parameters)
+    initial = is_true(first["sendInitialEvents"]) if "sendInitialEvents" in first else None
+    match, given = first.get("resourceVersionMatch", ""), first.get("resourceVersion", "")
+    if initial is None and not match and given in ("", "0"):  # as upstream, also for clients that do not know of it
+        initial, match = True, _NOT_OLDER
+    _check_match(initial, match, is_continued=bool(first.get("continue")))
+    selection = None if selectors is None else selectors.resolve(served)
+    revision = parse_cached_revision(served, given)
+    bookmarks = is_true(first.get("allowWatchBookmarks"))
     if initial is None:
-        return WatchQuery(revision or None, bookmarks, timeout=timeout)
+        return WatchQuery(selection, revision or None, bookmarks, timeout=timeout)
     if not initial:
-        return WatchQuery(revision or -1, bookmarks, timeout=timeout)
-    return WatchQuery(None, bookmarks, ends_initial=bookmarks, not_older=revision, timeout=timeout)
+        return WatchQuery(selection, revision or -1, bookmarks, timeout=timeout)
+    return WatchQuery(selection, None, bookmarks, ends_initial=bookmarks, not_older=revision, timeout=timeout)
 
 
 class WebSocketSink:
@@ -831,30 +838,22 @@ def _expired_error(query: WatchQuery, state: ServerState, error: Expired) -> Exp
     return expired
 
 
-def _check_match(initial: bool | None, match: str) -> None:
+def _check_match(initial: bool | None, match: str, *, is_continued: bool) -> None:
     causes: list[Cause] = []
-    if initial is None:
-        if match:
+    if initial is not None and match != _NOT_OLDER:
+        causes.append(_forbidden(f"sendInitialEvents requires setting resourceVersionMatch to {_NOT_OLDER}"))
+    if match:
+        if initial is None:
             causes.append(
                 _forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
             )
-    elif match != "NotOlderThan":
-        causes.append(_forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-        if match:
-            text = f'Unsupported value: "{match[:40]}": supported values: "NotOlderThan"'
-            causes.append(Cause("resourceVersionMatch", "FieldValueNotSupported", text))
+        if match != _NOT_OLDER:
+            causes.append(field_errors.not_supported("resourceVersionMatch", match, [_NOT_OLDER]))
+        if is_continued:
+            causes.append(_forbidden("resourceVersionMatch is forbidden when continue is provided"))
     if causes:
         raise invalid_options("ListOptions", causes)
 
 
 def _forbidden(text: str) -> Cause:
     return Cause("resourceVersionMatch", "FieldValueForbidden", f"Forbidden: {text}")
-
-
-def _flag(first: Mapping[str, str], name: str) -> bool:
-    given = first.get(name, "")
-    if given in _TRUE:
-        return True
-    if given in _FALSE:
-        return False
-    raise BadRequest(f"Invalid value: {given[:40]!r}: {name} must be true or false")

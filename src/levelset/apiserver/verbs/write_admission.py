@@ -20,22 +20,26 @@ from levelset.apiserver.admission.chain import (
     AdmissionPolicy,
     AdmissionRequest,
     Operation,
+    SubresourceView,
     equivalent_resources,
     review_request,
 )
+from levelset.apiserver.authn.users import ADMIN
 from levelset.apiserver.registry import conversion, conversion_webhook, object_decoder, strategy
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.metadata import new_uid
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
+from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions
 from levelset.apiserver.wire.step_limits import run_limited, run_off_loop
 from levelset.errors import ApiError, BadPatch, Cause, Malformed, PatchFailed, ServerFailed
+from levelset.http import Request
 from levelset.objects import decode_tree
 from levelset.objects.json_tree import copy_tree, is_list, is_map
 from levelset.patch import apply_operations
 
-__all__ = ["admit_create", "admit_delete", "admit_subresource", "admit_update"]
+__all__ = ["admit_connect", "admit_create", "admit_delete", "admit_posted", "admit_update"]
 
 _NAMESPACES: Final = "/registry/core/namespaces/"
 _MATCH_SLICE: Final = 100
@@ -105,14 +109,59 @@ async def admit_delete(state: ServerState, served: ServedResource, old: Tree, op
     await admission.validate(None, old)
 
 
-async def admit_subresource(state: ServerState, served: ServedResource, tree: Tree, options: WriteOptions) -> None:
-    """Admits an object that is posted to a subresource and not stored, in place; raises the rejection of a plugin."""
-    admission = _Admission(state, served, "CREATE", tree, options)
+async def admit_posted(
+    state: ServerState,
+    served: ServedResource,
+    tree: Tree,
+    options: WriteOptions,
+    request: Request,
+    *,
+    kind: ServedResource,
+    warnings: list[str],
+) -> None:
+    """Admits an object that is posted to `served` and not stored, in place; raises the rejection of a plugin.
+
+    It is an Eviction, a Binding or a TokenRequest, has its name and namespace, and is decoded again as `kind` if a
+    mutating plugin has changed it: the caller then checks what is not in the schema.
+    """
+    chain = state.admission
+    if chain is None or not chain.handles(served, options.subresource, state.catalog):
+        return
+    user = ADMIN if state.authenticator is None else state.authenticator.authenticate(request)
+    remarks = {} if request.remarks is None else request.remarks
+    context = AdmissionContext(chain, user, warnings, _POSTED, remarks)
+    admission = _Admission(state, served, "CREATE", tree, replace(options, admission=context))
     changed = await admission.mutate(tree, None)
     if changed is not None:
         tree.clear()
         tree.update(changed)
+        silent = replace(options, validation="Ignore", duplicates=())
+        decoded = strategy.decode_new(kind, tree["metadata"].get("namespace"), tree, silent)
+        if decoded.causes:
+            raise status_errors.invalid(kind, "", decoded.causes)
+        if decoded.version:
+            tree["metadata"]["resourceVersion"] = decoded.version
     await admission.validate(tree, None)
+
+
+async def admit_connect(
+    state: ServerState,
+    served: ServedResource,
+    tree: Tree,
+    context: AdmissionContext,
+    *,
+    target: tuple[str, str | None],
+    subresource: str,
+) -> Tree | None:
+    """Admits a connection to the object of a name and namespace; `tree` are the options of the request.
+
+    Returns the options that mutating plugins leave, None if they changed nothing; raises the rejection of a plugin.
+    """
+    options = WriteOptions(subresource=subresource, admission=replace(context, view=_OPTIONS))
+    admission = _Admission(state, served, "CONNECT", tree, options, target=target)
+    changed = await admission.mutate(tree, None)
+    await admission.validate(tree if changed is None else changed, None)
+    return changed
 
 
 class _Admission:
@@ -125,13 +174,14 @@ class _Admission:
         operation: Operation,
         tree: Tree,
         options: WriteOptions | DeleteOptions,
+        *,
+        target: tuple[str, str | None] | None = None,
     ) -> None:
         assert options.admission is not None  # checked by the caller
         self._context: AdmissionContext = options.admission
         self._state = state
         self._served = served
-        metadata = tree["metadata"]
-        name, namespace = metadata.get("name") or "", metadata.get("namespace")
+        name, namespace = target or _target(tree["metadata"])
         is_namespace = served.prefix == _NAMESPACES
         self._request = AdmissionRequest(
             uid=new_uid(state.random),
@@ -303,6 +353,39 @@ class _Admission:
         return patched
 
 
+def _as_given(_: ServedResource, tree: Tree) -> Tree:
+    return tree
+
+
+def _merge_posted(_: ServedResource, before: Tree, patched: Tree) -> Tree:
+    metadata = patched.get("metadata")
+    _require_same_kind(before, patched, "object")
+    if not is_map(metadata) or _target(metadata) != _target(before["metadata"]):
+        raise ServerFailed("Internal error occurred: an admission plugin changed the name or namespace of the object")
+    return patched
+
+
+def _merge_options(_: ServedResource, before: Tree, patched: Tree) -> Tree:
+    _require_same_kind(before, patched, "options")
+    return patched
+
+
+def _require_same_kind(before: Tree, patched: Tree, what: str) -> None:
+    if (patched.get("apiVersion"), patched.get("kind")) != (before.get("apiVersion"), before.get("kind")):
+        raise ServerFailed(f"Internal error occurred: an admission plugin changed the kind of the {what}")
+
+
+_POSTED: Final = SubresourceView(_as_given, _merge_posted)
+"""An object of another kind than the resource that it is posted to."""
+_OPTIONS: Final = SubresourceView(_as_given, _merge_options)
+"""The options of a request that connects: they have no metadata."""
+
+
+def _target(metadata: Tree) -> tuple[str, str | None]:
+    """The name and namespace of an object."""
+    return metadata.get("name") or "", metadata.get("namespace")
+
+
 def _decode_again(served: ServedResource, tree: Tree, options: WriteOptions) -> list[Cause]:
     """Decodes a new object again after a plugin has changed it; returns the causes of its schema."""
     silent = replace(options, validation="Ignore", duplicates=())
@@ -319,7 +402,9 @@ def _decode_again(served: ServedResource, tree: Tree, options: WriteOptions) -> 
     return [one for one in decoded.causes if not (served.status and one.field.partition(".")[0] == "status")]
 
 
-def _options_tree(operation: Operation, options: WriteOptions | DeleteOptions) -> Tree:
+def _options_tree(operation: Operation, options: WriteOptions | DeleteOptions) -> Tree | None:
+    if operation == "CONNECT":  # the options of such a request are its object
+        return None
     tree: Tree = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
     if options.dry_run:
         tree["dryRun"] = ["All"]

@@ -1,15 +1,15 @@
 """Rarely changing documents such as discovery and OpenAPI: encoded once, cached with an ETag, 304 if unchanged."""
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 
 import msgspec
 
+from levelset.apiserver.wire.body_encoding import BodyForm, encode
 from levelset.apiserver.wire.status_errors import method_not_allowed
 from levelset.http import Request, Response
-from levelset.objects import encode_tree
 
-__all__ = ["Document", "DocumentCache", "check_read_method", "make_document", "parse_accept"]
+__all__ = ["Document", "DocumentCache", "check_read_method", "make_document"]
 
 JSON = "application/json"
 
@@ -53,15 +53,15 @@ class DocumentCache:
         self._cached_generation = -1
         self._documents: dict[Hashable, Document] = {}
 
-    def get(self, name: Hashable, make: Callable[[], object]) -> Document:
-        """The cached document of this name, or the encoded result of `make`."""
+    def get(self, name: Hashable, make: Callable[[], object], form: BodyForm = "json") -> Document:
+        """The cached document of this name in this form, or the encoded result of `make`."""
         generation = self._generation()
         if generation != self._cached_generation:
             self._cached_generation = generation
             self._documents.clear()
-        found = self._documents.get(name)
+        found = self._documents.get((name, form))
         if found is None:
-            found = self._documents[name] = make_document(encode_tree(make()))
+            found = self._documents[name, form] = make_document(encode(make(), form))
         return found
 
 
@@ -74,25 +74,6 @@ def check_read_method(request: Request) -> None:
     """Raises 405 unless the method is GET or HEAD."""
     if request.method not in ("GET", "HEAD"):
         raise method_not_allowed()
-
-
-def parse_accept(header: str | None) -> Iterator[tuple[str, dict[str, str]]]:
-    """The clauses of an Accept header as media type and parameters, by quality; a missing header accepts anything."""
-    clauses = [_clause(text) for text in (header or "*/*").split(",") if text.strip()]
-    yield from sorted(clauses, key=lambda clause: -_quality(clause[1]))
-
-
-def _clause(text: str) -> tuple[str, dict[str, str]]:
-    media, *rest = [part.strip() for part in text.split(";")]
-    pairs = (part.partition("=") for part in rest if part)
-    return media.lower(), {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
-
-
-def _quality(parameters: dict[str, str]) -> float:
-    try:
-        return float(parameters.get("q", "1"))
-    except ValueError:
-        return 0.0
 
 
 def _matches_etag(header: str | None, etag: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from levelset.errors import BadPointer
 from levelset.objects.json_tree import is_list, is_map
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["JsonPath", "parse_path"]
 
@@ -72,14 +73,14 @@ _CACHED_LENGTH: Final = 500
 _cached_path: Final = lru_cache(maxsize=4096)(_parse_path)
 
 
-_NAME = re.compile(r"(?:\\.|[^\\ \t\r\n.,\[\]$@{}])*", re.DOTALL)
-_WORD = re.compile(r"[\w][^ \t\r\n.,\[\]$@{}]*")
-_NUMBER = re.compile(r"[+-]?[\d.]*")
-_QUOTED = re.compile(r"""'((?:\\.|[^'\\\n])*)'|"((?:\\.|[^"\\\n])*)\"""")
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_KEY = re.compile(r"'([^']*)'")
-_SLICE = re.compile(r"(-?\d{0,9})(:-?\d{0,9})?(:-?\d{0,9})?")
-_COMPARISON = re.compile(r"([^!<>=]+)([!<>=]+)(.+)", re.DOTALL)
+_NAME = Pattern(r"(?:\\.|[^\\ \t\r\n.,\[\]$@{}])*", re.DOTALL)
+_WORD = Pattern(r"[\w][^ \t\r\n.,\[\]$@{}]*")
+_NUMBER = Pattern(r"[+-]?[\d.]*")
+_QUOTED = Pattern(r"""'((?:\\.|[^'\\\n])*)'|"((?:\\.|[^"\\\n])*)\"""")
+_ESCAPE = Pattern(r"\\(.)", re.DOTALL)
+_KEY = Pattern(r"'([^']*)'")
+_SLICE = Pattern(r"(-?\d{0,9})(:-?\d{0,9})?(:-?\d{0,9})?")
+_COMPARISON = Pattern(r"([^!<>=]+)([!<>=]+)(.+)", re.DOTALL)
 
 
 class _Parser:

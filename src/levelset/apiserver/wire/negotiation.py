@@ -1,19 +1,20 @@
 """Content negotiation: the response format for an Accept header, and decoding of request bodies by Content-Type."""
 
 import json
-import re
 from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
 import msgspec
 
 from levelset.apiserver.resources.server_state import Tree
+from levelset.apiserver.wire.accept_header import parse_accept
 from levelset.apiserver.wire.protobuf import PROTOBUF, read_protobuf
-from levelset.apiserver.wire.status_errors import not_acceptable, unsupported_media_type
+from levelset.apiserver.wire.status_errors import no_representation, not_acceptable, unsupported_media_type
 from levelset.errors import BadObject, BadRequest
 from levelset.http import Request
 from levelset.objects import decode_tree
 from levelset.objects.json_tree import format_path, is_list, is_map
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = [
     "JSON",
@@ -22,9 +23,13 @@ __all__ = [
     "DecodedBody",
     "Purpose",
     "ResponseFormat",
+    "check_body_type",
+    "check_produced",
+    "check_stream",
     "find_duplicates",
     "media_type",
     "negotiate",
+    "negotiate_error",
     "read_object",
     "read_protobuf_body",
     "read_text",
@@ -33,17 +38,27 @@ __all__ = [
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 
-Purpose = Literal["object", "list", "watch", "review"]
+Purpose = Literal["object", "list", "part", "log", "document", "version"]
+"""What a request is for: one object (or the objects that were deleted), a list or a watch of them, a part of an object
+or a review, of which there are no tables, a container's log, a document about the API, or the server's version."""
 
-_KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "object": ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"),
-    "list": ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"),
-    "watch": ("Table", "PartialObjectMetadata"),
-    "review": ("PartialObjectMetadata",),
+_BUILTIN_TYPES: Final = (JSON, YAML, PROTOBUF)
+_STREAM_TYPES: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+_PRODUCED: Final[dict[str, tuple[str, ...]]] = {
+    "object": _BUILTIN_TYPES,
+    "list": (*_BUILTIN_TYPES, *_STREAM_TYPES),
+    "part": _BUILTIN_TYPES,
+    "log": ("text/plain", *_BUILTIN_TYPES),
+    "document": _BUILTIN_TYPES,
+    "version": (JSON,),
 }
-_VERSIONS: Final = ("v1", "v1beta1")
+"""What upstream's router believes each route to produce. It ignores parameters, and knows no wildcard but `*/*`."""
+_KINDS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+_WITHOUT_TABLE: Final = frozenset({"part", "log"})
+_CONVERSION: Final = frozenset({"as", "g", "v"})
+_META_VERSIONS: Final = frozenset({"v1", "v1beta1"})
 _encode: Final = msgspec.json.Encoder().encode
-_NAME_ENDS: Final = re.compile(rb"\"[ \t\r\n]*:")
+_NAME_ENDS: Final = Pattern(rb"\"[ \t\r\n]*:")
 
 
 class ResponseFormat(msgspec.Struct, frozen=True):
@@ -52,11 +67,13 @@ class ResponseFormat(msgspec.Struct, frozen=True):
     media: str = JSON
     kind: str | None = None
     version: str = "v1"
+    pretty: bool = False
+    """Whether the client requests indentation in the media type itself."""
 
     @property
     def is_plain(self) -> bool:
         """Whether stored bytes can be sent without conversion."""
-        return self.kind is None and self.media == JSON
+        return self.kind is None and self.media == JSON and not self.pretty
 
 
 PLAIN_JSON: Final = ResponseFormat()
@@ -71,55 +88,82 @@ class DecodedBody(msgspec.Struct, frozen=True):
     """The body itself, if it is JSON."""
 
 
-def negotiate(accept: str | None, purpose: Purpose) -> ResponseFormat:
-    """The supported format that the client prefers; raises 406 if there is none."""
+def negotiate(accept: str | None, purpose: Purpose, *, custom: bool = False) -> ResponseFormat:
+    """The supported format that the client prefers; raises 406 if there is none.
+
+    Upstream a request for a built-in kind first has to pass a router, which has words of its own for a 406; all paths
+    of custom resources have one handler instead, and so have `/apis` and the groups below it.
+    """
     if accept is None or accept == JSON or accept == "*/*":  # noqa: PLR1714 - the common cases, without building a tuple
         return PLAIN_JSON
-    return _negotiate(accept, purpose)
+    return _negotiate(accept, purpose, custom)
 
 
 @lru_cache(maxsize=256)
-def _negotiate(accept: str, purpose: Purpose) -> ResponseFormat:
-    for media, parameters in _clauses(accept):
-        found = _format(media, parameters, purpose)
-        if found is not None:
-            return found
-    raise not_acceptable(JSON if purpose == "watch" else f"{JSON}, {YAML}")
+def _negotiate(accept: str, purpose: Purpose, custom: bool) -> ResponseFormat:
+    if not custom and accept:
+        check_produced(accept, _PRODUCED[purpose])
+    found, is_protobuf_wanted = _select(accept, purpose, custom)
+    if found is not None:
+        return found
+    # Responses are not sent as protobuf: the message names what is sent, and not what upstream accepts.
+    raise not_acceptable((JSON, YAML) if is_protobuf_wanted else _BUILTIN_TYPES)
 
 
-def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
-    """The clauses of an Accept header by descending quality; those of quality 0 are left out."""
-    found: list[tuple[float, str, dict[str, str]]] = []
+def check_produced(accept: str, produced: tuple[str, ...]) -> None:
+    """Raises the 406 of upstream's router, unless a clause names one of these media types, or `*/*`."""
     for clause in accept.split(","):
-        media, *rest = (part.strip() for part in clause.split(";"))
-        parameters = {name.strip().lower(): value.strip() for name, _, value in (part.partition("=") for part in rest)}
-        quality = _quality(parameters.pop("q", "1"))
-        if media and quality > 0:
-            found.append((quality, media.lower(), parameters))
-    found.sort(key=lambda one: -one[0])
-    return [(media, parameters) for _, media, parameters in found]
+        media = clause.partition(";")[0].strip(" ")
+        if media == "*/*" or media in produced:
+            return
+    raise no_representation(produced)
 
 
-def _quality(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 1.0
+def check_stream(chosen: ResponseFormat) -> None:
+    """Raises 406 if a watch was requested in a format without a stream."""
+    if chosen.media == YAML:
+        raise not_acceptable(_STREAM_TYPES)
 
 
-def _format(media: str, parameters: dict[str, str], purpose: Purpose) -> ResponseFormat | None:
-    if media == "*/*":
-        media = JSON
-    if media != JSON and (media != YAML or purpose == "watch"):
-        return None
-    if parameters.get("stream", "watch") != "watch":
-        return None
+def negotiate_error(accept: str | None) -> ResponseFormat | None:
+    """The format of a Status; None if the client accepts none, or requests another kind: it then gets indented JSON."""
+    if accept is None or accept == JSON or accept == "*/*":  # noqa: PLR1714 - as in `negotiate`
+        return PLAIN_JSON
+    found, is_protobuf_wanted = _select(accept, "document", False)
+    return PLAIN_JSON if found is None and is_protobuf_wanted else found
+
+
+@lru_cache(maxsize=256)
+def _select(accept: str, purpose: Purpose, custom: bool) -> tuple[ResponseFormat | None, bool]:
+    """The preferred format of those that are sent, and whether the client would have taken protobuf."""
+    if not accept:
+        return PLAIN_JSON, False
+    is_protobuf_wanted = False
+    for clause in parse_accept(accept):
+        for media in _BUILTIN_TYPES:
+            if not clause.matches(media) or not _allows(clause.parameters, media, purpose, custom):
+                continue
+            if media == PROTOBUF:
+                is_protobuf_wanted = True
+                continue
+            given = clause.parameters
+            return ResponseFormat(media, given.get("as"), given.get("v", "v1"), given.get("pretty") == "1"), False
+    return None, is_protobuf_wanted
+
+
+def _allows(parameters: dict[str, str], media: str, purpose: Purpose, custom: bool) -> bool:
+    """Whether an endpoint serves a media type with these parameters; those that it does not know change nothing."""
+    stream, version = parameters.get("stream"), parameters.get("sv")
+    if (stream and (media == YAML or stream != "watch")) or (version and (purpose == "document" or version != "v1")):
+        return False
+    if not parameters.keys() & _CONVERSION:
+        return media != PROTOBUF or not custom or purpose == "document"
     kind = parameters.get("as")
-    if kind is None:
-        return ResponseFormat(media)
-    if kind not in _KINDS[purpose] or parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _VERSIONS:
-        return None
-    return ResponseFormat(media, kind, parameters["v"])
+    if purpose == "document" or parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _META_VERSIONS:
+        return False
+    if kind == "Table":
+        return media != PROTOBUF and purpose not in _WITHOUT_TABLE
+    return kind in _KINDS
 
 
 def media_type(request: Request) -> str | None:
@@ -133,6 +177,13 @@ def media_type(request: Request) -> str | None:
 @lru_cache(maxsize=256)
 def _without_parameters(given: str) -> str:
     return given.partition(";")[0].strip().lower()
+
+
+def check_body_type(request: Request, *, custom: bool) -> None:
+    """Raises 415 if a body of this media type cannot be decoded."""
+    media = media_type(request) or JSON
+    if media not in (JSON, YAML) and (custom or media != PROTOBUF):
+        raise unsupported_media_type(f"{JSON}, {YAML}" if custom else f"{JSON}, {YAML}, {PROTOBUF}")
 
 
 def read_object(request: Request, *, custom: bool = False) -> DecodedBody:
@@ -153,7 +204,8 @@ def read_object(request: Request, *, custom: bool = False) -> DecodedBody:
         return DecodedBody(_object(read_text(request.body, media, repeated)), tuple(repeated))
     if media == PROTOBUF and not custom:
         return DecodedBody(read_protobuf_body(request.body))
-    raise unsupported_media_type(f"{JSON}, {YAML}" if custom else f"{JSON}, {YAML}, {PROTOBUF}")
+    check_body_type(request, custom=custom)
+    raise AssertionError(media)
 
 
 def read_protobuf_body(data: bytes) -> Tree:

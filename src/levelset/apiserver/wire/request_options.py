@@ -1,5 +1,6 @@
 """Write and delete options of a request: dry run, field manager, field validation, preconditions and propagation."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -14,6 +15,7 @@ from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.errors import BadObject, BadRequest, Cause
 from levelset.http.messages import Request
 from levelset.objects import decode_tree
+from levelset.objects.lazy_pattern import Pattern
 
 if TYPE_CHECKING:
     from levelset.apiserver.admission.chain import AdmissionContext
@@ -27,8 +29,9 @@ __all__ = [
     "Validation",
     "WriteOptions",
     "delete_options",
+    "is_true",
     "read_delete_options",
-    "read_timeout",
+    "read_list_numbers",
     "write_options",
 ]
 
@@ -42,6 +45,8 @@ MAX_MANAGER_BYTES: Final = 128
 UNKNOWN_MANAGER: Final = "unknown"
 CBOR: Final = "application/cbor"
 _MAX_CACHED_QUERY: Final = 512
+_MAX_DIGITS: Final = 100
+_INTEGER: Final = Pattern(r"[+-]?[0-9]+")
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
@@ -168,14 +173,29 @@ def read_delete_options(given: dict[str, Any]) -> DeleteOptions:
     )
 
 
-def read_timeout(text: str) -> float | None:
-    """Parses the seconds after which the watch ends; None, and 0, let the server decide."""
-    if not text:
-        return None
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10:
-        raise BadRequest(f"Invalid value: {text[:40]!r}: timeoutSeconds must be a whole number")
-    return float(text) if int(text) > 0 else None
+def read_list_numbers(first: Mapping[str, str]) -> tuple[float | None, int | None]:
+    """The seconds after which a watch ends, and the limit of a list; None, as 0 and less, for those of the server."""
+    seconds, limit = _number(first.get("timeoutSeconds")), _number(first.get("limit"))
+    return (float(seconds) if seconds > 0 else None), (limit if limit > 0 else None)
+
+
+def is_true(text: str | None) -> bool:
+    """Whether a flag of a query is set: as upstream, by everything but `false` and `0`."""
+    return text is not None and text.lower() not in ("false", "0")
+
+
+def _number(text: str | None) -> int:
+    """A number of a query as Go reads it; raises BadRequest in its words."""
+    if text is None:
+        return 0
+    if len(text) < 10 and text.isascii() and text.isdigit():  # nearly always
+        return int(text)
+    if not _INTEGER.fullmatch(text):
+        raise BadRequest(f"strconv.ParseInt: parsing {field_errors.show(text)}: invalid syntax")
+    number = int(text) if len(text) <= _MAX_DIGITS else 2**63
+    if not -(2**63) <= number < 2**63:
+        raise BadRequest(f"strconv.ParseInt: parsing {field_errors.show(text)}: value out of range")
+    return number
 
 
 def _default_manager(request: Request) -> str:
@@ -215,9 +235,9 @@ def _check_propagation(policy: str | None, orphan: bool | None) -> list[Cause]:
 
 
 def _flag(request: Request, name: str) -> bool | None:
-    """A flag of a query; as upstream, everything but `false` and `0` sets it."""
+    """A flag of a query; None if it is not given."""
     given = request.parameter(name)
-    return None if given is None else given.lower() not in ("false", "0")
+    return None if given is None else is_true(given)
 
 
 def _read_query(request: Request) -> dict[str, Any]:
@@ -230,11 +250,8 @@ def _read_query(request: Request) -> dict[str, Any]:
     if "orphanDependents" in request.parameters:
         found["orphanDependents"] = _flag(request, "orphanDependents")
     grace = request.parameter("gracePeriodSeconds")
-    if grace:
-        try:
-            found["gracePeriodSeconds"] = int(grace)
-        except ValueError:
-            raise BadRequest(f"gracePeriodSeconds must be a number of seconds, not {grace!r}") from None
+    if grace is not None:
+        found["gracePeriodSeconds"] = _number(grace)
     return found
 
 

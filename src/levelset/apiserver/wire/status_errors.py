@@ -28,6 +28,7 @@ from levelset.storage import FutureRevision
 
 __all__ = [
     "ExpiredContinueToken",
+    "NoRoute",
     "Undecodable",
     "UnknownResource",
     "already_exists",
@@ -43,6 +44,7 @@ __all__ = [
     "invalid_patch",
     "method_not_allowed",
     "missing_namespace",
+    "no_representation",
     "no_such_resource",
     "not_acceptable",
     "not_found",
@@ -55,6 +57,7 @@ __all__ = [
     "too_many_values",
     "undecodable",
     "unsupported_media_type",
+    "unsupported_verb",
 ]
 
 _JSON: Final = ("Content-Type", "application/json")
@@ -79,6 +82,13 @@ class UnknownResource(NotFound):
     """404 for a resource, not for an object; its details are empty, as upstream's."""
 
 
+class NoRoute(ApiError):
+    """An error of upstream's router, which knows the methods and media types of its routes; its details are empty."""
+
+    def __init__(self, message: str, code: int, reason: str) -> None:
+        super().__init__(message, code=code, reason=reason)
+
+
 def status_tree(error: ApiError) -> Tree:
     """The Status object of an error."""
     tree: Tree = {
@@ -91,7 +101,7 @@ def status_tree(error: ApiError) -> Tree:
     if error.reason:
         tree["reason"] = error.reason
     details = _status_details(error)
-    if details or isinstance(error, UnknownResource):
+    if details or isinstance(error, (UnknownResource, NoRoute)):
         tree["details"] = details
     tree["code"] = error.code
     return tree
@@ -158,15 +168,26 @@ def page_not_found() -> Response:
 
 
 def method_not_allowed() -> ApiError:
-    """405: the resource does not support the method."""
-    text = "the server does not allow this method on the requested resource"
-    return ApiError(text, code=405, reason="MethodNotAllowed")
+    """405 in the words of upstream's router: the path does not support the method."""
+    return NoRoute("the server does not allow this method on the requested resource", 405, "MethodNotAllowed")
 
 
-def not_acceptable(types: str) -> ApiError:
+def unsupported_verb(served: ServedResource, verb: str) -> ApiError:
+    """405: the custom resource, or this subresource of it, does not support the verb."""
+    text = f'{verb} is not supported on resources of kind "{served.qualified}"'
+    return ApiError(text, code=405, reason="MethodNotAllowed", details=details_of(served, ""))
+
+
+def not_acceptable(types: Sequence[str]) -> ApiError:
     """406: no media type that the client accepts is supported."""
-    text = f"only the following media types are accepted: {types}; add one of them to the Accept header"
+    text = f"only the following media types are accepted: {', '.join(types)}"
     return ApiError(text, code=406, reason="NotAcceptable")
+
+
+def no_representation(types: Sequence[str]) -> ApiError:
+    """406 in the words of upstream's router: it ignores parameters, and knows no wildcard but `*/*`."""
+    text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(types)}"
+    return NoRoute(text, 406, "NotAcceptable")
 
 
 def unsupported_media_type(types: str) -> ApiError:
@@ -255,8 +276,13 @@ def failed_precondition(served: ServedResource, namespace: str | None, name: str
     return conflict(served, name, f"{where} {problem}")
 
 
-def stale(served: ServedResource, name: str) -> Conflict:
-    """409: the object has been modified since the client read it."""
+def stale(served: ServedResource, name: str, version: object) -> ApiError:
+    """409: the object has been modified since the client read it at this resourceVersion; 500 if that is no number."""
+    text = str(version)
+    is_number = text.isascii() and text.isdecimal()
+    if not is_number or len(text) > 20 or int(text) >= 2**64:  # upstream has no better answer, either
+        problem = "value out of range" if is_number else "invalid syntax"
+        return ApiError(f'strconv.ParseUint: parsing "{text[:300]}": {problem}', code=500, reason="")
     problem = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(served, name, problem)
 

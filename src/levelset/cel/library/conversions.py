@@ -22,11 +22,12 @@ from levelset.cel.values import (
     parse_timestamp,
     type_name,
 )
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["OVERLOADS", "format_double"]
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,400}")
-_FLOAT = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,10})?|inf|infinity|nan)", re.IGNORECASE)
+_INTEGER = Pattern(r"[+-]?[0-9]{1,400}")
+_FLOAT = Pattern(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,10})?|inf|infinity|nan)", re.IGNORECASE)
 _TRUE = frozenset(("1", "t", "true", "TRUE", "True"))
 _FALSE = frozenset(("0", "f", "false", "FALSE", "False"))
 _SECOND = 10**9

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -10,6 +9,7 @@ from levelset.cel.errors import EvaluationError
 from levelset.cel.library.urls import parse_url
 from levelset.cel.types import declare
 from levelset.cel.values import NONE, Optional, parse_date, parse_timestamp
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.names import (
     check_dns1035_label,
     check_dns1123_label,
@@ -20,7 +20,7 @@ from levelset.objects.names import (
 
 __all__ = ["FORMATS", "OVERLOADS", "Format"]
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_UUID = Pattern(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 
 
 class Format:

@@ -1,15 +1,15 @@
 """The IP and CIDR libraries: addresses and networks."""
 
-import re
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from levelset.cel.errors import EvaluationError
 from levelset.cel.types import declare
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["OVERLOADS", "Cidr", "Ip", "parse_cidr", "parse_ip"]
 
-_PREFIX = re.compile(r"0|[1-9][0-9]{0,2}")
+_PREFIX = Pattern(r"0|[1-9][0-9]{0,2}")
 
 
 class Ip:

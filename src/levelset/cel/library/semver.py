@@ -1,15 +1,15 @@
 """The semver library: semantic versions."""
 
-import re
 from functools import total_ordering
 
 from levelset.cel.errors import EvaluationError
 from levelset.cel.types import declare
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["OVERLOADS", "Semver", "parse_semver"]
 
 _NUMBER = r"(0|[1-9][0-9]{0,19})"
-_VERSION = re.compile(
+_VERSION = Pattern(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?"
 )
 _MAX_LENGTH = 1000

@@ -7,10 +7,11 @@ from typing import Any
 
 from levelset.cel.errors import EvaluationError
 from levelset.cel.values import Duration, Timestamp, Uint, format_duration, format_timestamp, is_list, is_map, type_name
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["format_text"]
 
-_CLAUSE = re.compile(r"%(?:(%)|(?:\.([0-9]{1,9}))?(.)?)", re.DOTALL)
+_CLAUSE = Pattern(r"%(?:(%)|(?:\.([0-9]{1,9}))?(.)?)", re.DOTALL)
 _MAX_PRECISION = 1000
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

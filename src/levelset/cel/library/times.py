@@ -1,6 +1,5 @@
 """Accessors of timestamps and durations: getFullYear, getHours and the like, in a time zone."""
 
-import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -9,11 +8,12 @@ from zoneinfo import ZoneInfo
 from levelset.cel.errors import EvaluationError
 from levelset.cel.types import Row, declare
 from levelset.cel.values import to_datetime
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = ["OVERLOADS"]
 
 _SECOND = 10**9
-_OFFSET = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{2})")
+_OFFSET = Pattern(r"([+-]?)([0-9]{1,2}):([0-9]{2})")
 
 
 @lru_cache(256)

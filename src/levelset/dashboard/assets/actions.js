@@ -8,7 +8,7 @@ import { Failure } from "./parts.js";
 
 export async function act(name, request) {
   const headers = { "Content-Type": "application/json", "X-Levelset-Action": "1" };
-  const response = await fetch(`/api/actions/${name}`, { method: "POST", headers, credentials: "same-origin", body: JSON.stringify(request) });
+  const response = await fetch(`api/actions/${name}`, { method: "POST", headers, credentials: "same-origin", body: JSON.stringify(request) });
   const text = await response.text();
   let found = { error: text };
   try { found = JSON.parse(text); } catch { /* a sentence */ }
@@ -73,7 +73,7 @@ function Editor({ self, close }) {
   const field = useRef(null);
   if (text === null && !failure) {
     const where = new URLSearchParams(self);
-    query(`/api/text?${where}`).then((found) => setText(JSON.parse(found).text), setFailure);
+    query(`api/text?${where}`).then((found) => setText(JSON.parse(found).text), setFailure);
   }
   const preview = async () => { const found = await run("preview", { ...self, text: field.current.value }); setLines(found ? found.lines : null); };
   const write = async () => { if (await run("apply", { ...self, text: field.current.value })) close(); };

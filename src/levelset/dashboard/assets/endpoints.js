@@ -10,7 +10,7 @@ const toEndpoint = (url) => /^https?:\/\/[A-Za-z0-9[\]:.-]+\/$/.test(url) ? url 
 
 export function EndpointsPage() {
   useFeed(["v1/Service"]);
-  const found = useQuery("/api/endpoints", { every: 1000 });
+  const found = useQuery("api/endpoints", { every: 1000 });
   return html`<${Crumbs} /><h1>Endpoints</h1><${Found} query=${found}>${(data) => html`<${Endpoints} all=${data.endpoints} />`}<//>`;
 }
 

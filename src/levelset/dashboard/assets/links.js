@@ -18,7 +18,7 @@ export const toObject = (one) => `#/object/${enc(one.kind)}/${enc(one.namespace 
 export const toLogs = (some) => "#/logs?" + some.map((one) => `of=${enc(logName(one))}`).join("&");
 export const toStep = (number, step) => `#/runs/${Number(number)}?step=${Number(step)}`;
 // The only link that leaves the page: a document of its own, without rights.
-export const toReport = (number) => `/report?number=${Number(number)}`;
+export const toReport = (number) => `report?number=${Number(number)}`;
 export const toSearch = (text) => `#/search?q=${enc(text)}`;
 export const shortKind = (kind) => kind.slice(kind.lastIndexOf("/") + 1);
 export const groupOf = (kind) => kind.slice(0, Math.max(0, kind.lastIndexOf("/")));

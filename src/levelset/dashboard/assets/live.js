@@ -56,7 +56,7 @@ export function onChange(listener) {
 // Subscribes the page to the changes of these kinds, and with `status` to those of the controllers.
 export function useFeed(kinds, status = false) {
   const some = [...new Set(kinds)].slice(0, 8);
-  const address = "/feed?" + some.map((one) => `kind=${encodeURIComponent(one)}`).join("&") + (status ? "&status=1" : "");
+  const address = "feed?" + some.map((one) => `kind=${encodeURIComponent(one)}`).join("&") + (status ? "&status=1" : "");
   useEffect(() => { wanted = address; connect(); }, [address]);
 }
 

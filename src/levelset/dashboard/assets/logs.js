@@ -8,13 +8,13 @@ import { Crumbs, Found, ObjectLink, Table, Tone } from "./parts.js";
 
 const MOST_LINES = 2000, MOST_PANES = 4, PAST_LINES = 1000, LONGEST_LINE = 10_000;
 const enc = encodeURIComponent;
-const addressOf = (one) => `/log?kind=${enc(one.kind)}&name=${enc(one.name)}&namespace=${enc(one.namespace)}&container=${enc(one.container)}`;
+const addressOf = (one) => `log?kind=${enc(one.kind)}&name=${enc(one.name)}&namespace=${enc(one.namespace)}&container=${enc(one.container)}`;
 const toDownload = (one) => `${addressOf(one)}&download=1`;
 
 export function LogsPage({ route }) {
   const shown = route.options.getAll("of").slice(0, MOST_PANES).map(readLogName);
   useFeed([...new Set(["v1/Pod", ...shown.map((one) => one.kind)])].filter(Boolean));
-  const choices = useQuery("/api/logs", { every: 2000 });
+  const choices = useQuery("api/logs", { every: 2000 });
   const without = (one) => shown.filter((each) => logName(each) !== logName(one));
   return html`<${Crumbs} /><h1>Logs</h1>
     ${shown.length ? html`<div class="panes">${shown.map((one) => html`<${Pane} key=${logName(one)} of=${one} others=${without(one)} />`)}</div>` : ""}
@@ -55,11 +55,11 @@ function Pane({ of, others }) {
       <a href=${toDownload(of)} download>Download</a> <a href=${toLogs(others)} aria-label=${`Close the log of ${label}`}>Close</a></div>
     <div class="bar"><input type="search" placeholder="Search" aria-label=${`Search the log of ${label}`} autocomplete="off" spellcheck=${false}
         value=${text} onInput=${(event) => setText(event.target.value)} />
-      ${word ? html`<span class="quiet">${matches.length} lines</span>` : ""}
+      ${word ? html`<span class="quiet">${matches.length} ${matches.length === 1 ? "line" : "lines"}</span>` : ""}
       ${word ? html`<label><input type="checkbox" checked=${isOnly} onChange=${() => setOnly(!isOnly)} /> only these</label>` : ""}
       <label><input type="checkbox" checked=${isWrapped} onChange=${() => setWrapped(!isWrapped)} /> wrap</label>
       <label><input type="checkbox" checked=${isFollowed} onChange=${() => setFollowed(!isFollowed)} /> follow</label></div>
-    <pre class=${isWrapped ? "log" : "log unwrapped"} ref=${box} tabindex="0" onScroll=${scroll}
+    <pre class=${isWrapped ? "log" : "log unwrapped"} ref=${box} tabindex="0" role="log" aria-live=${isFollowed ? "polite" : "off"} onScroll=${scroll}
       aria-label=${`Lines of ${label}`}>${log.dropped ? html`<span class="quiet">${log.dropped} earlier lines are not shown${"\n"}</span>` : ""}${
       lines.map((one) => isMatch(one) && !isOnly ? html`<mark key=${one.number}>${one.drawn}</mark>` : one.drawn)}</pre>
   </section>`;

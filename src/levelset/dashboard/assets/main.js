@@ -25,7 +25,7 @@ const PAGES = {
 
 // Without a server there are only files of past runs.
 function App() {
-  const runs = useQuery("/api/runs", { every: 60000 });
+  const runs = useQuery("api/runs", { every: 60000 });
   if (!runs.data && !runs.error) return "";
   if (runs.data && runs.data.isAlone) return html`<${Alone} />`;
   return html`<${Whole} hasRuns=${Boolean(runs.data && runs.data.files.length)} />`;
@@ -33,20 +33,20 @@ function App() {
 
 function Alone() {
   const route = useRoute();
-  return html`<main id="main" tabindex="-1"><${RunsPage} key=${route.kind} route=${route} /></main>`;
+  return html`<main id="main" tabindex="-1" aria-label=${titleOf(route)}><${RunsPage} key=${route.kind} route=${route} /></main>`;
 }
 
 function Whole({ hasRuns }) {
   const route = useRoute();
-  const kinds = useQuery("/api/kinds", { every: 2000 });
-  const status = useQuery("/api/status", { every: 5000 });
+  const kinds = useQuery("api/kinds", { every: 2000 });
+  const status = useQuery("api/status", { every: 5000 });
   const help = useRef(null);
   useKeys(route, help);
   const Page = Object.hasOwn(PAGES, route.what) ? PAGES[route.what] : Overview;
   const key = [route.what, route.kind, route.namespace, route.name].join("/");
   return html`<a class="skip" href="#main" onClick=${focusMain}>Skip to content</a>
     <${Navigation} route=${route} hasRuns=${hasRuns} kinds=${kinds.data ? kinds.data.kinds : []} openHelp=${() => help.current.showModal()} />
-    <main id="main" tabindex="-1"><${Page} key=${key} route=${route} kinds=${kinds.data ? kinds.data.kinds : []}
+    <main id="main" tabindex="-1" aria-label=${titleOf(route)}><${Page} key=${key} route=${route} kinds=${kinds.data ? kinds.data.kinds : []}
       hasActions=${Boolean(status.data && status.data.hasActions)} /></main>
     <${Help} dialog=${help} />`;
 }
@@ -61,16 +61,24 @@ function useRoute() {
   useEffect(() => {
     const go = () => {
       const next = readRoute();
-      document.title = [next.name || shortKind(next.kind) || next.what, "levelset"].filter(Boolean).join(" \u00b7 ");
+      document.title = `${titleOf(next)} \u00b7 levelset`;
       setRoute(next);
     };
     go();
     window.addEventListener("hashchange", go);
     return () => window.removeEventListener("hashchange", go);
   }, []);
-  useEffect(() => window.scrollTo(0, 0), [route.what, route.kind, route.namespace, route.name]);
+  // Another page is read from its beginning, by eyes and by screen readers; the first one is announced by the browser.
+  const isFirst = useRef(true);
+  useEffect(() => {
+    window.scrollTo(0, 0);
+    if (!isFirst.current) document.getElementById("main")?.focus({ preventScroll: true });
+    isFirst.current = false;
+  }, [route.what, route.kind, route.namespace, route.name]);
   return route;
 }
+
+const titleOf = (route) => route.name || shortKind(route.kind) || (route.what ? route.what[0].toUpperCase() + route.what.slice(1) : "Overview");
 
 // ---- keys ---------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ export function MetricsPage() {
   useFeed([], true);
   const [state, setState] = useState({ data: null, error: null });
   useEffect(() => {
-    const load = () => document.hidden || query("/api/metrics").then((text) => setState({ data: JSON.parse(text), error: null }), (error) => setState((old) => ({ ...old, error })));
+    const load = () => document.hidden || query("api/metrics").then((text) => setState({ data: JSON.parse(text), error: null }), (error) => setState((old) => ({ ...old, error })));
     load();
     const timer = setInterval(load, 5000);
     return () => clearInterval(timer);

@@ -41,19 +41,19 @@ function Kinds({ route, kinds }) {
   const others = fitting.filter((one) => !one.hasController && one.count !== 0);
   const empty = fitting.filter((one) => !one.hasController && one.count === 0);
   const twice = new Set(kinds.map((one) => one.name).filter((name, at, all) => all.indexOf(name) !== at));
-  const list = (some) => html`<${KindList} some=${some} route=${route} twice=${twice} />`;
+  const list = (some, label) => html`<${KindList} some=${some} route=${route} twice=${twice} label=${label} />`;
   return html`<input id="kind-filter" type="search" placeholder="Find a kind" aria-label="Find a kind" autocomplete="off"
       spellcheck=${false} value=${typed} onInput=${(event) => setTyped(event.target.value)} />
-    ${own.length ? html`<h2>With a controller</h2>${list(own)}` : ""}
-    ${others.length ? html`<h2>${own.length ? "Other kinds" : "Kinds"}</h2>${list(others)}` : ""}
+    ${own.length ? list(own, "With a controller") : ""}
+    ${others.length ? list(others, own.length ? "Other kinds" : "Kinds") : ""}
     ${empty.length ? html`<details open=${Boolean(word) || isOpen} onToggle=${(event) => setOpen(event.target.open)}>
       <summary>${empty.length} without objects</summary>${list(empty)}</details>` : ""}
     ${!fitting.length && word ? html`<p class="quiet">No kind matches.</p>` : ""}`;
 }
 
-function KindList({ some, route, twice }) {
+function KindList({ some, route, twice, label }) {
   const isCurrent = (one) => (route.what === "kind" || route.what === "object") && route.kind === one.kind;
-  return html`<ul>${some.map((one) => html`<li key=${one.kind}>
+  return html`${label ? html`<p class="group" aria-hidden="true">${label}</p>` : ""}<ul aria-label=${label || "Kinds without objects"}>${some.map((one) => html`<li key=${one.kind}>
     <a class="nav-link" href=${toKind(one.kind)} title=${one.kind} aria-current=${isCurrent(one) ? "page" : null}>
       <span>${one.name}${twice.has(one.name) && one.group ? html`<small> ${one.group}</small>` : ""}</span>
       <span class="count">${one.count === null ? "" : String(one.count)}</span></a></li>`)}</ul>`;

@@ -16,9 +16,9 @@ export function ObjectPage({ route, kinds, hasActions }) {
   const [isWhole, setWhole] = useState(false);
   const self = { kind: route.kind, namespace: route.namespace, name: route.name };
   const where = `kind=${enc(self.kind)}&name=${enc(self.name)}&namespace=${enc(self.namespace)}`;
-  const found = useQuery(`/api/object?${where}${isWhole ? "&whole=1" : ""}`, { every: 250 });
+  const found = useQuery(`api/object?${where}${isWhole ? "&whole=1" : ""}`, { every: 250 });
   useFeed([self.kind, "v1/Event", ...new Set(found.data ? below(found.data.children) : [])], true);
-  return html`<${Found} query=${found}>${(one) => html`
+  return html`<${Found} query=${found} title=${self.name}>${(one) => html`
     <${Crumbs} steps=${[html`<a href=${toKind(self.kind)}>${shortKind(self.kind)}</a>`,
       ...one.owners.map((each) => each.exists ? html`<${ObjectLink} to=${each} label=${fullName(each)} />` : `${fullName(each)} (not found)`)]} />
     <h1>${one.name} <small>${shortKind(self.kind)}${one.namespace ? ` in ${one.namespace}` : ""}</small></h1>
@@ -49,7 +49,7 @@ function Conditions({ all }) {
 // ---- reconciles ---------------------------------------------------------------------------------------------------
 
 export function Timeline({ entries }) {
-  if (!entries.length) return html`<p class="quiet">No controller of this process has reconciled it.</p>`;
+  if (!entries.length) return html`<p class="quiet">No controller that is known here has reconciled it.</p>`;
   return html`<ol class="timeline">${entries.map((one) => html`<${Reconcile} key=${`${one.first} ${one.controller}`} of=${one} />`)}</ol>`;
 }
 
@@ -58,7 +58,7 @@ function Reconcile({ of }) {
   return html`<li>
     <p><time datetime=${of.at} title=${of.at}>${clock(of.at)}</time>${" "}
       <${Tone} label=${of.result.replace("_", " ")} of=${resultTone(of.result)} />
-      <span class="quiet"> ${times}in ${duration(of.seconds)}${of.waited >= 0.001 ? ` after ${duration(of.waited)} in the queue` : ""} by ${of.controller}${of.attempt ? `, attempt ${of.attempt + 1}` : ""}; ${of.next}</span></p>
+      <span class="quiet"> ${times}in ${duration(of.seconds)}${of.waited >= 0.001 ? ` after ${duration(of.waited)} in the queue` : ""} by ${of.controller}${of.manager ? ` in ${of.manager}` : ""}${of.attempt ? `, attempt ${of.attempt + 1}` : ""}; ${of.next}</span></p>
     <p>because ${of.reasons.join("; ") || "of no reason"}</p>
     ${of.error ? html`<p class="error">${of.error}</p>` : ""}
     ${of.writes.map((one, at) => html`<${Write} key=${at} of=${one} />`)}</li>`;
@@ -80,7 +80,7 @@ function Versions({ versions, where }) {
   const choose = (place) => (event) => setPair(pair.map((old, at) => at === place ? event.target.value : old));
   const compare = async () => {
     try {
-      setShown({ lines: JSON.parse(await query(`/api/diff?${where}&before=${enc(pair[0])}&after=${enc(pair[1])}`)).lines });
+      setShown({ lines: JSON.parse(await query(`api/diff?${where}&before=${enc(pair[0])}&after=${enc(pair[1])}`)).lines });
     } catch (error) { setShown({ error }); }
   };
   const field = (place, label) => html`<label>${label} <select value=${pair[place]} onChange=${choose(place)}>
@@ -99,7 +99,7 @@ function Source({ of, isWhole, setWhole }) {
     <div class="bar"><label><input type="checkbox" checked=${isWhole} onChange=${(event) => setWhole(event.target.checked)} />${" "}
       managed fields and last applied configuration</label><span class="space"></span>
       <button type="button" onClick=${copy}>${isCopied ? "Copied" : "Copy"}</button></div>
-    <pre tabindex="0">${of.language === "yaml" ? coloured(of.text) : of.text}</pre></details>`;
+    <pre tabindex="0" role="region" aria-label=${`The object as ${of.language.toUpperCase()}`}>${of.language === "yaml" ? coloured(of.text) : of.text}</pre></details>`;
 }
 
 function coloured(text) {

@@ -18,7 +18,7 @@ export function KindPage({ route }) {
   useFeed([kind]);
   const isArranged = Boolean(chosen.q || chosen.sort);
   const place = isArranged ? { offset: String((pages.length - 1) * PAGE) } : { continue: pages[pages.length - 1] };
-  const path = "/api/table?" + new URLSearchParams({ kind, ...chosen, ...place });
+  const path = "api/table?" + new URLSearchParams({ kind, ...chosen, ...place });
   const found = useQuery(path, { every: 500 });
   useEffect(() => { if (found.error && found.error.status === 410) setPages([""]); }, [found.error]);  // the token is too old
   const choose = (change) => { location.replace(toKind(kind, { ...chosen, ...change })); };
@@ -88,7 +88,7 @@ function ObjectTable({ data, chosen, choose }) {
 export function SearchPage({ route }) {
   const text = route.options.get("q") || "";
   useFeed([]);
-  const found = useQuery(`/api/search?q=${encodeURIComponent(text)}`);
+  const found = useQuery(`api/search?q=${encodeURIComponent(text)}`);
   return html`<${Crumbs} /><h1>Search <small>${text}</small></h1>
     <p class="quiet">Words are searched in names, namespaces, kinds and labels; <code>app=web</code> and <code>!app</code> select by label.</p>
     <${Found} query=${found}>${(data) => html`<${Results} data=${data} />`}<//>`;

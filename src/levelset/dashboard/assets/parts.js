@@ -43,7 +43,8 @@ export function clock(at) {
   return Number.isNaN(date.getTime()) ? String(at) : date.toLocaleTimeString(undefined, { hour12: false });
 }
 
-export const duration = (seconds) => seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
+// Some event loops know the time to the millisecond only.
+export const duration = (seconds) => !seconds ? "< 1 ms" : seconds >= 1 ? `${seconds.toFixed(1)} s` : `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
 export const size = (bytes) => bytes < 1e4 ? `${bytes} B` : bytes < 1e7 ? `${Math.round(bytes / 1e3)} kB` : `${Math.round(bytes / 1e6)} MB`;
 
 // ---- tables -------------------------------------------------------------------------------------------------------
@@ -55,11 +56,12 @@ export function Table({ heads, rows, none, label }) {
   const all = heads.map((one) => typeof one === "string" ? { name: one } : one);
   const isUsed = all.map((one, at) => one.isKept || rows.some(({ cells }) => !isBlank(cells[at])));
   const used = all.filter((_, at) => isUsed[at]);
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label || "Table"}><table>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label || "Table"}><table aria-label=${label || "Table"}>
     <thead><tr>${used.map((one) => html`<${Head} key=${one.name} of=${one} />`)}</tr></thead>
     <tbody>${rows.map(({ key, cells, isFresh }) => html`<tr key=${key} class=${isFresh ? "fresh" : null}>
-      ${cells.filter((_, at) => isUsed[at]).map((cell, at) =>
-        html`<td key=${used[at].name} class=${className(used[at])}>${cell}</td>`)}</tr>`)}</tbody>
+      ${cells.filter((_, at) => isUsed[at]).map((cell, at) => at === 0
+        ? html`<th scope="row" key=${used[at].name} class=${className(used[at])}>${cell}</th>`
+        : html`<td key=${used[at].name} class=${className(used[at])}>${cell}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 
@@ -99,9 +101,10 @@ export function Failure({ error }) {
   return html`<p class="error-box" role="alert">${error.message} ${hint}</p>`;
 }
 
-// What a query has found, or why there is nothing.
-export function Found({ query, children }) {
-  if (query.error && !query.data) return html`<${Crumbs} /><${Failure} error=${query.error} />`;
-  if (!query.data) return html`<p class="quiet">Loading</p>`;
+// What a query has found, or why there is nothing; the title is for a page whose heading is a part of what was found.
+export function Found({ query, title, children }) {
+  const head = title ? html`<${Crumbs} /><h1>${title}</h1>` : "";
+  if (query.error && !query.data) return html`${head}<${Failure} error=${query.error} />`;
+  if (!query.data) return html`${head}<p class="quiet">Loading</p>`;
   return html`${query.error ? html`<${Failure} error=${query.error} />` : ""}${children(query.data)}`;
 }

@@ -9,24 +9,27 @@ import { Age, EventTable, Found, In, ObjectLink, Table, Tone, size } from "./par
 export function Overview({ kinds }) {
   const controlled = kinds.filter((one) => one.hasController).map((one) => one.kind);
   useFeed(["v1/Event", ...controlled], true);
-  const problems = useQuery("/api/problems", { every: 2000 });
-  const status = useQuery("/api/status");
-  const events = useQuery("/api/events", { every: 1000 });
-  return html`<h1>Overview</h1>
+  const problems = useQuery("api/problems", { every: 2000 });
+  const status = useQuery("api/status");
+  const events = useQuery("api/events", { every: 1000 });
+  return html`<h1>Overview</h1><p class="spoken" role="status">${summaryOf(problems.data)}</p>
     <${Found} query=${problems}>${(found) => html`<${Problems} found=${found} />`}<//>
     <${Found} query=${status}>${(found) => html`<${Controllers} status=${found} />`}<//>
     ${events.data && html`<h2>Latest events</h2><${EventTable} events=${events.data.events.slice(0, 15)} withObject />
       ${events.data.events.length > 15 ? html`<p><a href="#/events">All events</a></p>` : ""}`}`;
 }
 
+// What is announced when it changes, and not the whole list again.
+const summaryOf = (found) => !found ? "" : !found.total ? "All healthy" : `${found.total} ${found.total === 1 ? "problem" : "problems"}`;
+
 function Problems({ found }) {
   const { problems, total, objects } = found;
   if (!total) {
-    return html`<p class="calm" role="status" data-tone="good">All healthy: ${objects} objects and every controller were checked.</p>`;
+    return html`<p class="calm" data-tone="good">All healthy: ${objects} objects and every controller were checked.</p>`;
   }
   const bad = problems.filter((one) => one.tone === "bad").length;
   return html`<section aria-labelledby="problems">
-    <h2 id="problems">Problems <small>${bad ? `${bad} need attention, ` : ""}${total} in all</small></h2>
+    <h2 id="problems">Problems <small>${bad ? `${bad} ${bad === 1 ? "needs" : "need"} attention${bad < total ? `, ${total} in all` : ""}` : total}</small></h2>
     <ul class="problems">${problems.map((one, at) => html`<${Problem} key=${keyOf(one, at)} of=${one} />`)}</ul>
     ${total > problems.length ? html`<p class="quiet">${total - problems.length} more are not shown.</p>` : ""}
   </section>`;
@@ -50,21 +53,42 @@ function Problem({ of }) {
 const numbers = (...names) => names.map((name) => ({ name, isNumber: true }));
 
 function Controllers({ status }) {
-  const rows = status.controllers.map((one) => ({ key: one.name, cells: [
-    one.name, html`<a href=${toKind(one.kind)}>${shortKind(one.kind)}</a>`, html`<${State} of=${one} />`,
-    String(one.waiting), String(one.delayed), `${one.running} of ${one.workers}`, String(one.reconciles), String(one.errors),
-    status.hasActions ? html`<${PauseButton} controller=${one} />` : ""] }));
-  const heads = [{ name: "Name", className: "name" }, "Kind", { name: "State", className: "tight" },
+  const rows = status.controllers.map((one) => ({ key: `${one.name} ${one.manager}`, cells: [
+    one.name, one.manager || "", one.kind ? html`<a href=${toKind(one.kind)}>${shortKind(one.kind)}</a>` : "", html`<${State} of=${one} />`,
+    String(one.waiting), one.delayed === null ? "" : String(one.delayed), `${one.running} of ${one.workers}`, String(one.reconciles), String(one.errors),
+    status.hasActions && !one.manager ? html`<${PauseButton} controller=${one} />` : ""] }));
+  const heads = [{ name: "Name", className: "name" }, { name: "Manager", className: "tight" }, "Kind", { name: "State", className: "tight" },
     ...numbers("Queued", "Delayed", "Running", "Reconciles", "Errors"), "Action"];
-  const watches = status.watches.map((one) => ({ key: one.name, cells: [one.name, html`<${WatchState} of=${one} />`,
+  const watches = status.watches.map((one) => ({ key: `${one.name} ${one.manager}`, cells: [one.name, one.manager || "", html`<${WatchState} of=${one} />`,
     String(one.objects), size(one.bytes), String(one.events), String(one.relists), String(one.reconnects), String(one.errors)] }));
-  const watchHeads = [{ name: "Kind", className: "name" }, { name: "State", className: "tight" },
+  const watchHeads = [{ name: "Kind", className: "name" }, { name: "Manager", className: "tight" }, { name: "State", className: "tight" },
     ...numbers("Objects", "Size", "Events", "Relists", "Reconnects", "Errors")];
-  return html`<h2>Controllers</h2>
-    <${Table} heads=${heads} rows=${rows} none="No controllers are running." label="Controllers" />
+  return html`${status.managers.length ? html`<${Managers} all=${status.managers} />` : ""}
+    <h2>Controllers</h2>
+    <${Table} heads=${heads} rows=${rows} none="No controllers are running, or none that is known here." label="Controllers" />
     ${status.members.length ? html`<${Members} status=${status} />` : ""}
     <h2>Watches</h2>
-    <${Table} heads=${watchHeads} rows=${watches} none="No watches." label="Watches" />`;
+    <${Table} heads=${watchHeads} rows=${watches} none="No watches." label="Watches" />
+    ${status.leases.length ? html`<${Leases} all=${status.leases} />` : ""}`;
+}
+
+// Managers in other processes: on this machine, and in Pods.
+function Managers({ all }) {
+  const rows = all.map((one) => ({ key: one.name, cells: [
+    one.pod ? html`<${ObjectLink} to=${one.pod} label=${one.name} />` : one.name, one.role,
+    html`<${Tone} label=${one.problem ? "not ready" : one.note ? "partly known" : "healthy"} of=${one.problem ? "bad" : one.note ? "none" : "good"} />`,
+    String(one.controllers), String(one.waiting), String(one.reconciles), one.problem || one.note] }));
+  return html`<h2>Managers</h2><${Table} label="Managers" none="" rows=${rows} heads=${[{ name: "Name", className: "name" }, "Role",
+    { name: "State", className: "tight" }, ...numbers("Controllers", "Queued", "Reconciles"), { name: "Note", className: "words" }]} />`;
+}
+
+function Leases({ all }) {
+  const rows = all.map((one) => ({ key: `${one.namespace}/${one.name}`, cells: [
+    html`<${ObjectLink} to=${one} />`, one.namespace, one.holder, html`<${Tone} label=${one.state} of=${one.tone} />`,
+    html`<${Age} at=${one.acquired} />`, html`<${Age} at=${one.renewed} />`, one.shards, one.keys === null ? "" : String(one.keys)] }));
+  return html`<h2>Leases</h2><${Table} label="Leases" none="" rows=${rows} heads=${[{ name: "Name", className: "name" }, "Namespace",
+    { name: "Holder", className: "words" }, { name: "State", className: "tight" }, { name: "Held for", className: "tight" },
+    { name: "Renewed", className: "tight" }, "Shards", ...numbers("Objects")]} />`;
 }
 
 function State({ of }) {
@@ -85,5 +109,5 @@ function Members({ status }) {
   const moves = Object.entries(status.moves).map(([name, counts]) => ({ key: name, cells: [name, ...counts.map(String)] }));
   return html`<h2>Members</h2>
     <${Table} heads=${[{ name: "Name", className: "name" }, "Identity", ...numbers("Objects"), "State"]} rows=${members} none="No members." label="Members" />
-    <${Table} heads=${[{ name: "Controller", className: "name" }, ...numbers("Objects here", "Gained", "Lost")]} rows=${moves} none="No controllers." label="Objects of this member" />`;
+    ${moves.length ? html`<${Table} heads=${[{ name: "Controller", className: "name" }, ...numbers("Objects here", "Gained", "Lost")]} rows=${moves} none="No controllers." label="Objects of this member" />` : ""}`;
 }

@@ -18,7 +18,7 @@ function readStep(route) {
 }
 
 function Files() {
-  const found = useQuery("/api/runs");
+  const found = useQuery("api/runs");
   return html`<h1>Runs</h1><${Found} query=${found}>${(data) => html`<${Table} label="Files" none="No files: levelset dashboard FILE..."
     heads=${["File", "What"]} rows=${data.files.map((one) => ({ key: String(one.number), cells: [
       one.isReport ? html`<a href=${toReport(one.number)} target="_blank" rel="noopener noreferrer">${one.name}</a>`
@@ -28,8 +28,8 @@ function Files() {
 
 function Run({ number, step }) {
   const offset = Math.floor(step / PAGE) * PAGE;
-  const page = useQuery(`/api/run?number=${number}&offset=${offset}`);
-  const one = useQuery(`/api/step?number=${number}&step=${step}`);
+  const page = useQuery(`api/run?number=${number}&offset=${offset}`);
+  const one = useQuery(`api/step?number=${number}&step=${step}`);
   return html`<p class="crumbs"><a href="#/runs">Runs</a></p>
     <${Found} query=${page}>${(data) => html`<h1>${data.name} <small>${data.count} steps</small></h1>
       ${data.isWhole ? "" : html`<p class="quiet">It is long: this is its beginning. levelset why --from has all of it.</p>`}

@@ -113,7 +113,13 @@ class Table:
         self.size -= len(before.raw)
         for indexed in self._indexes.values():
             indexed.live.drop(key)
+        self.forget_decoded(key)
         return before
+
+    def forget_decoded(self, key: str) -> None:
+        """Releases the decoded forms of an object that is gone, which no reader will request again."""
+        for decoded in self.decoded.values():
+            decoded.forget(key)
 
     def start(self) -> None:
         """Begins a new set of objects and discards an incomplete one."""
@@ -300,7 +306,10 @@ class Writer(Generic[K]):
 
     def _deletions(self, before: dict[str, CachedObject], now: dict[str, CachedObject]) -> Iterator[list[Change[K]]]:
         for keys in _sliced(before):
-            yield [Change(key, before[key], None, self._view) for key in keys if key not in now]
+            gone = [key for key in keys if key not in now]
+            for key in gone:
+                self._table.forget_decoded(key)
+            yield [Change(key, before[key], None, self._view) for key in gone]
 
     def _updates(
         self, before: dict[str, CachedObject], now: dict[str, CachedObject], *, is_initial: bool
@@ -351,7 +360,7 @@ class DecodedObjects(Generic[K]):
         self.limit = limit if issubclass(view.class_, Object) else 0
         self._view = view
         self._class: type[Any] = view.class_
-        self._read: Callable[[bytes], Any] = codec.plain_reader(self._class) if self.limit else view.read
+        self._read: Callable[[bytes], Any] | None = None  # made with the first object: many caches stay empty
         self._max_once = min(_READ_ONCE, self.limit)
         # Both in the order of their eviction. Each lists exactly the objects whose result was stored by this instance.
         self._read_once: deque[CachedObject] = deque()
@@ -376,7 +385,7 @@ class DecodedObjects(Generic[K]):
             return obj
         raw = cached.raw
         try:
-            obj = self._read(raw)
+            obj = (self._read or self._make_reader())(raw)
         except (BadObject, *codec.UNREADABLE) as error:
             obj = self._reread(cached, error)
         if not self.limit:
@@ -397,6 +406,11 @@ class DecodedObjects(Generic[K]):
         """The decoded object, as with `share`, but a new result is not retained."""
         return self.share(cached, retain=False)
 
+    def _make_reader(self) -> Callable[[bytes], Any]:
+        made: Callable[[bytes], Any] = codec.plain_reader(self._class) if self.limit else self._view.read
+        self._read = made
+        return made
+
     def _retain_again(self, cached: CachedObject, obj: K) -> None:
         retained, key = self._read_again, key_of(cached)
         former = retained.pop(key, None)
@@ -406,6 +420,15 @@ class DecodedObjects(Generic[K]):
         retained[key] = cached
         if len(retained) > self.limit - self._max_once:
             set_decoded(retained.popitem(last=False)[1], _EVICTED)
+
+    def forget(self, key: str) -> None:
+        """Releases the object under this key, if it was read again; the last few that were read once are replaced soon.
+
+        It counts as not read: a reader of its deletion who decodes it once more does not have it retained for long.
+        """
+        former = self._read_again.pop(key, None)
+        if former is not None:
+            set_decoded(former, None)
 
     def _reread(self, cached: CachedObject, error: Exception) -> K:
         """The object that could not be decoded as it is; BadObject names it if it cannot be decoded at all."""

@@ -14,7 +14,7 @@ from levelset.objects.ref import Ref
 from levelset.runtime.controller.actions import Action, Outcome, Result
 from levelset.runtime.controller.request import Reason
 
-__all__ = ["CountReconciles", "ReconcileHistory", "Record", "collapse_polls", "is_poll"]
+__all__ = ["CountReconciles", "ReconcileHistory", "Record", "collapse_polls", "failing_now", "is_poll"]
 
 K = TypeVar("K")
 
@@ -97,6 +97,18 @@ class ReconcileHistory(Sequence[Outcome[K]], Generic[K]):
 
     def _outcome(self, record: Record) -> Outcome[Any]:
         return Outcome(self._ref_of(record[0]), *record[1:])
+
+
+def failing_now(history: Iterable[Outcome[K]]) -> list[tuple[Outcome[K], float]]:
+    """The last outcome of each object whose last reconcile failed, and since when (on the loop's clock) it fails."""
+    last: dict[str, Outcome[K]] = {}
+    since: dict[str, float] = {}
+    for one in history:
+        key = one.ref.key
+        if one.is_error and (key not in last or not last[key].is_error):
+            since[key] = one.at
+        last[key] = one
+    return [(one, since[key]) for key, one in last.items() if one.is_error]
 
 
 def is_poll(reasons: Iterable[str], result: str) -> bool:

@@ -246,9 +246,9 @@ class RunningController(Generic[K]):
         """The seconds that each running reconcile has taken so far."""
         return self._running.engine.workers.ages()
 
-    def current_key(self) -> str | None:
-        """The key of the object that the calling task reconciles for this controller; None if it does not."""
-        return self._running.engine.workers.current_key()
+    def mark_reconciles(self, *, is_on: bool) -> None:
+        """Has the reconciles that start from now on set `RECONCILE` (`traced_tasks.py`), or not."""
+        self._running.engine.workers.mark(is_on=is_on)
 
     def enqueue(self, ref: Ref[Any], reason: Reason | str = OUTSIDE, *, priority: int = NORMAL) -> None:
         """Enqueues an object; ConfigError if it is of another kind."""

@@ -1,8 +1,8 @@
-"""The tasks of reconciles, as a recording and its replay see them.
+"""The tasks of reconciles, as a recording, its replay and the dashboard see them.
 
 Every reconcile, and every task that it starts, is one `TracedTask`; `CURRENT` is that of the running code. A `Tracer`
 records what these tasks do, or replays it: `levelset.runtime.recording` has the one, `levelset.testing.replay` the
-other. Without a tracer `CURRENT` is None, and nothing else happens.
+other. Without a tracer `CURRENT` is None, and nothing else happens. `RECONCILE` is less: only which reconcile it is.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
 
-__all__ = ["CURRENT", "TracedTask", "Tracer", "recorded_value"]
+__all__ = ["CURRENT", "RECONCILE", "RunningReconcile", "TracedTask", "Tracer", "recorded_value"]
 
 T = TypeVar("T")
 
@@ -58,6 +58,21 @@ class TracedTask(msgspec.Struct, eq=False, gc=False):
 
 CURRENT: Final[ContextVar[TracedTask | None]] = ContextVar("levelset_traced_task", default=None)
 """The task of a reconcile that the running code belongs to; None outside of reconciles, and without a tracer."""
+
+
+class RunningReconcile(msgspec.Struct, frozen=True, gc=False):
+    """A reconcile: of which controller, of the object with which key, and when it began on the loop's clock."""
+
+    controller: str
+    key: str
+    began: float
+
+
+RECONCILE: Final[ContextVar[RunningReconcile | None]] = ContextVar("levelset_reconcile", default=None)
+"""The reconcile that the running code belongs to, also in tasks that it has started; it may have ended meanwhile.
+
+It is set only while `WorkerPool.mark` is on: the dashboard attributes writes and requests with it.
+"""
 
 
 def recorded_value(name: str, make: Callable[[], T]) -> T:

@@ -22,7 +22,7 @@ from levelset.runtime.controller.failure_log import FailureLog
 from levelset.runtime.controller.observers import Observer, log_observer_error, overrides
 from levelset.runtime.controller.reconcile_history import ReconcileHistory, Record
 from levelset.runtime.controller.request import REQUEUED, RETRIED, Reason, Request
-from levelset.runtime.controller.traced_tasks import Tracer
+from levelset.runtime.controller.traced_tasks import RECONCILE, RunningReconcile, Tracer
 from levelset.runtime.queue import Due, Scheduler
 
 __all__ = ["GONE", "GiveUpHandler", "OnCrash", "Slot", "StartReconcile", "Watchdog", "WorkerPool"]
@@ -76,7 +76,7 @@ class WorkerPool(Generic[K]):
         self.name = name
         self.history = history
         self._scheduler = scheduler
-        self._start = start
+        self._start = self._unmarked = start
         self._give_up = give_up
         self._on_crash = on_crash
         self._crash_delays = _CRASH_BACKOFF.delays()
@@ -157,10 +157,13 @@ class WorkerPool(Generic[K]):
         now = self._clock()
         return [now - slot.began for slot in self._slots if slot.began is not None]
 
-    def current_key(self) -> str | None:
-        """The key of the object that the calling task reconciles; None if it is none of the workers."""
-        task = asyncio.current_task()
-        return next((slot.key for slot in self._slots if slot.is_of(task) and slot.began is not None), None)
+    def mark(self, *, is_on: bool) -> None:
+        """Has the reconciles that start from now on set `RECONCILE`, or not. While it is off it costs nothing."""
+        self._start = self._marked if is_on else self._unmarked
+
+    def _marked(self, key: str, request: RequestOrDue, slot: "Slot") -> Awaitable[Action | None]:
+        RECONCILE.set(RunningReconcile(self.name, key, slot.began or 0.0))
+        return self._unmarked(key, request, slot)
 
     def cancel(self, keys: Collection[str], reason: str) -> None:
         """Cancels the running reconciles of these objects; their workers continue with others."""
@@ -302,10 +305,6 @@ class Slot:
         """The context of the running reconcile; None before it is made, and if the object does not exist."""
         self.deadline: float | None = None
         self.has_expired = False
-
-    def is_of(self, task: "asyncio.Task[Any] | None") -> bool:
-        """Whether it belongs to this task."""
-        return self._task is task
 
     def expire(self, reason: str | None = None) -> None:
         """Cancels the reconcile; the worker continues after it has called `settle` or `explain`.

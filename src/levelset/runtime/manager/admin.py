@@ -6,6 +6,7 @@ commands `levelset status`, `why` and `trigger` use it.
 | request | response |
 |---|---|
 | `GET /status` | the controllers with their queues and last failures, and the watches |
+| `GET /reconciles` | the last reconciles of all controllers, newest first |
 | `GET /why?kind=&name=[&namespace=]` | the last reconciles of an object, with reasons and results |
 | `POST /trigger?kind=&name=[&namespace=]` | enqueues the object; with shards, names the member that owns it |
 | `POST /record[?file=&size=&time=&redact=]` | records the manager from now on, within these limits |
@@ -16,8 +17,10 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,25 +34,30 @@ from levelset.http import Limits, Request, Response, Server
 from levelset.objects.ref import Ref
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Outcome
-from levelset.runtime.controller.reconcile_history import is_poll
+from levelset.runtime.controller.reconcile_history import failing_now, is_poll
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.process_records import ProcessRecord, remove_record, write_record
 from levelset.runtime.recording import RecordingLimits
 
 if TYPE_CHECKING:
+    from levelset.runtime.controller.hot_loops import HotLoop
     from levelset.runtime.manager.sharding.member import MemberReport
 
 __all__ = [
     "AdminServer",
     "ManagerView",
+    "last_reconciles",
     "reconciles_of",
     "report_controllers",
+    "report_requests",
     "report_watches",
     "trigger_reconcile",
     "wall_time",
 ]
 
 _MAX_ERRORS: Final = 5
+_MAX_FAILING: Final = 50
+_MAX_RECONCILES: Final = 100
 _JSON: Final = (("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff"))
 # Every process of the machine can connect: what it sends is not kept in memory until the token is known.
 _LIMITS: Final = Limits(connections=100, body_bytes=0)
@@ -72,6 +80,12 @@ class ManagerView(msgspec.Struct, frozen=True):
     """For each controller how many objects this member owns, has gained and lost; empty without shards."""
     other_owner: "Callable[[str, str], MemberReport | None]" = lambda _, __: None
     """The other member that owns the object with a key, of a controller with a name; None if it is reconciled here."""
+    hot_loops: "Callable[[], Sequence[tuple[datetime, str, HotLoop]]]" = tuple
+    """The latest hot loops: when each was found, and in which controller."""
+    requests: Callable[[], Mapping[tuple[int | None, str, str], int]] = dict[tuple[int | None, str, str], int]
+    """The API requests so far, by status, method and host."""
+    server: Callable[[], str] = str
+    """The URL of the API server; empty if it has none."""
     record: Callable[[RecordingLimits | None], Awaitable[Mapping[str, Any]]] | None = None
     """Records the manager, or (None) ends the recording; returns the file and its size."""
 
@@ -86,6 +100,7 @@ class AdminServer:
         self._path: Path | None = None
         self._handlers: dict[tuple[str, str], Handler] = {
             ("GET", "status"): self._status,
+            ("GET", "reconciles"): self._reconciles,
             ("GET", "why"): self._why,
             ("POST", "trigger"): self._trigger,
         }
@@ -106,7 +121,8 @@ class AdminServer:
 
     async def announce(self) -> None:
         """Writes the file by which the commands find it."""
-        record = ProcessRecord(pid=os.getpid(), url=self._server.url, token=self._token, program=sys.argv[0])
+        url, server = self._server.url, self._view.server()
+        record = ProcessRecord(pid=os.getpid(), url=url, token=self._token, program=sys.argv[0], server=server)
         self._path = await asyncio.to_thread(write_record, record)
 
     async def stop(self) -> None:
@@ -145,7 +161,15 @@ class AdminServer:
             },
             "controllers": report_controllers(view.controllers()),
             "watches": report_watches(view.watches()),
+            **report_requests(view.requests()),
+            "hot_loops": [
+                {"at": _stamp(at), "controller": name, "field": one.field, "message": str(one), **_ref_tree(one.ref)}
+                for at, name, one in view.hot_loops()
+            ],
         }
+
+    def _reconciles(self, _: Request) -> Any:
+        return {"pid": os.getpid(), "reconciles": last_reconciles(self._view.controllers())}
 
     @staticmethod
     async def _record(
@@ -185,11 +209,21 @@ def report_controllers(controllers: Mapping[str, RunningController[Any]]) -> Seq
         {
             **msgspec.to_builtins(one.stats()),
             "kind": _kind_of(one),
+            "api_version": _view(one).gvk.api_version,
+            "is_paused": one.is_paused,
+            "longest": max(one.ages(), default=0.0),
             "errors": _errors(one.history),
+            "failing_objects": _failing_objects(one.history),
             "last_minute": _last_minute(one.history),
         }
         for one in controllers.values()
     ]
+
+
+def report_requests(requests: Mapping[tuple[int | None, str, str], int]) -> dict[str, int]:
+    """How many API requests there were, and how many of them failed: had no response, or one of 500 or more."""
+    failed = sum(count for (status, *_), count in requests.items() if status is None or status >= 500)
+    return {"requests": sum(requests.values()), "failed_requests": failed}
 
 
 def report_watches(stats: Iterable[Stats]) -> Sequence[dict[str, Any]]:
@@ -212,6 +246,13 @@ def reconciles_of(
         for one in controller.history
         if one.ref.name == name and namespace in {None, one.ref.namespace}
     ]
+
+
+def last_reconciles(controllers: Mapping[str, RunningController[Any]]) -> Sequence[dict[str, Any]]:
+    """The last reconciles of all controllers, newest first, at most so many."""
+    all_ = [(name, one) for name, controller in controllers.items() for one in controller.history[-_MAX_RECONCILES:]]
+    newest = nlargest(_MAX_RECONCILES, all_, key=lambda one: one[1].at)
+    return [{"controller": name, **_ref_tree(one.ref), **_reconcile_tree(one)} for name, one in newest]
 
 
 def trigger_reconcile(
@@ -271,6 +312,19 @@ def _errors(history: Sequence[Outcome[Any]]) -> Sequence[dict[str, Any]]:
     return [_reconcile_tree(one) for one in reversed(history) if one.is_error][:_MAX_ERRORS]
 
 
+def _failing_objects(history: Sequence[Outcome[Any]]) -> Sequence[dict[str, Any]]:
+    """The objects whose last reconcile failed: since when, and when it is retried."""
+    return [
+        {
+            **_ref_tree(one.ref),
+            **_reconcile_tree(one),
+            "since": wall_time(since),
+            "retry_at": None if one.action.after is None else wall_time(one.at + one.action.after),
+        }
+        for one, since in failing_now(history)[-_MAX_FAILING:]
+    ]
+
+
 def _last_minute(history: Sequence[Outcome[Any]]) -> dict[str, Any]:
     """How many reconciles of the last minute the history has, how many failed, and how long they took."""
     since = timing.now() - _MINUTE
@@ -285,9 +339,31 @@ def _last_minute(history: Sequence[Outcome[Any]]) -> dict[str, Any]:
 
 
 def wall_time(at: float) -> str:
-    """The time of day, in UTC, of a moment on the loop's clock; to the millisecond."""
-    moment = datetime.now(UTC) - timedelta(seconds=timing.now() - at)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """The time of day, in UTC, of a moment on the loop's clock; to the millisecond, and the same each time."""
+    return _stamp(datetime.fromtimestamp(at + _clock_offset(), UTC))
+
+
+def _stamp(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _ref_tree(ref: Ref[Any]) -> dict[str, Any]:
+    return {"api_version": ref.gvk.api_version, "kind": ref.gvk.kind, "namespace": ref.namespace, "name": ref.name}
+
+
+_offsets: Final = [0.0]
+_OFFSET_NOISE: Final = 0.005
+
+
+def _clock_offset() -> float:
+    """What to add to the loop's clock to get the time of day; reused until one of the clocks was set.
+
+    Two clocks cannot be read at once: without that a moment would be another millisecond from one call to the next.
+    """
+    now = time.time() - timing.now()
+    if abs(now - _offsets[0]) > _OFFSET_NOISE:
+        _offsets[0] = now
+    return _offsets[0]
 
 
 def _reconcile_tree(outcome: Outcome[Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ source files are read here. A class for which no structural schema can be made i
 everything, and a warning names the attribute: it may be a class of another project, and local development should go on.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -66,19 +67,38 @@ async def install_crds(client: Client, views: Iterable[View[Any]]) -> Sequence[s
     program.
     """
     typed = [view for view in views if _is_class(view)]
-    missing = [view for view in typed if not await _is_served(client, view.gvk)]
+    missing = await _not_served(client, typed)
     wanted = {_crd_name(view) for view in missing}
     made = crds_for(view for view in typed if _crd_name(view) in wanted)
-    for name, definition in made.items():
-        ref: Ref[Unstructured] = Ref(CRD_GVK, name)
-        try:
-            await client.create(definition)
-        except AlreadyExists:
-            await client.patch(ref, MergePatch({"spec": {"versions": definition["spec"]["versions"]}}))
-        await client.wait(ref, is_established)
-    for view in missing:
-        await _is_served(client, view.gvk)  # refreshes the client's discovery cache
+    try:
+        async with asyncio.TaskGroup() as group:  # together, which a storage commits together
+            for name, definition in made.items():
+                group.create_task(_install(client, name, definition), name=f"install {name}")
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    await _not_served(client, missing)  # refreshes the client's discovery cache
     return tuple(made)
+
+
+async def _install(client: Client, name: str, definition: dict[str, Any]) -> None:
+    ref: Ref[Unstructured] = Ref(CRD_GVK, name)
+    try:
+        stored = await client.create(definition)
+    except AlreadyExists:
+        stored = await client.patch(ref, MergePatch({"spec": {"versions": definition["spec"]["versions"]}}))
+    if not is_established(stored):
+        await client.wait(ref, is_established)
+
+
+async def _not_served(client: Client, views: Iterable[View[Any]]) -> Sequence[View[Any]]:
+    """The views of kinds that the server does not serve; each group version is discovered once, whatever is cached."""
+    found: list[View[Any]] = []
+    discovered: set[str] = set()
+    for view in views:
+        if not await _is_served(client, view.gvk, force=view.gvk.api_version not in discovered):
+            found.append(view)
+        discovered.add(view.gvk.api_version)
+    return found
 
 
 def _crd_name(view: View[Any]) -> str:
@@ -114,10 +134,10 @@ def _is_class(view: View[Any]) -> bool:
     return view.definition is not None and not view.is_metadata
 
 
-async def _is_served(client: Client, gvk: GroupVersionKind) -> bool:
+async def _is_served(client: Client, gvk: GroupVersionKind, *, force: bool) -> bool:
     mapper = client.mapper
     try:
-        await (mapper.resource(gvk, force=True) if isinstance(mapper, RestMapper) else mapper.resource(gvk))
+        await (mapper.resource(gvk, force=force) if isinstance(mapper, RestMapper) else mapper.resource(gvk))
     except UnknownKind:
         return False
     return True

@@ -19,7 +19,6 @@ import msgspec
 
 from levelset.client import WarningLog
 from levelset.client.client import Client
-from levelset.errors import ConfigError
 from levelset.objects.kind_definition import definition_of
 from levelset.runtime.manager.crd_install import install_crds, kinds_to_serve
 from levelset.runtime.manager.manager import Manager
@@ -104,7 +103,12 @@ async def open_local_server(
     """
     # Imported late: the server takes a while to load, and most programs connect to an existing one.
     from levelset.apiserver.data_directory import MEMORY, check_data_path, load_secrets, open_storage  # noqa: PLC0415
-    from levelset.apiserver.kubeconfig_file import ConnectionInfo, check_kubeconfig, write_kubeconfig  # noqa: PLC0415
+    from levelset.apiserver.kubeconfig_file import (  # noqa: PLC0415
+        ConnectionInfo,
+        check_kubeconfig,
+        claim_kubeconfig,
+        release_kubeconfig,
+    )
 
     path, where = Path(kubeconfig or KUBECONFIG), data or MEMORY
     await asyncio.to_thread(check_kubeconfig, path)
@@ -121,11 +125,12 @@ async def open_local_server(
             "compaction": _COMPACTION_SECONDS,
         }
         async with _server(storage, system, port=port or 0, **options) as server:
-            await asyncio.to_thread(write_kubeconfig, path, ConnectionInfo(server.url, server.token, server.ca))
+            connection = ConnectionInfo(server.url, server.token, server.ca)
+            await asyncio.to_thread(claim_kubeconfig, path, connection)
             try:
                 yield LocalServer(server, path)
             finally:
-                await asyncio.to_thread(_remove, path, server.url)
+                await asyncio.to_thread(release_kubeconfig, path, connection)
     finally:
         await storage.close()
 
@@ -165,18 +170,6 @@ def _server(storage: "Storage", system: System | None, **options: Any) -> "ApiSe
         gvk = definition_of(kind).gvk
         server.serve_streams(gvk.group, gvk.kind, sources)
     return server
-
-
-def _remove(path: Path, url: str) -> None:
-    """Removes the kubeconfig, unless a server that was started later has overwritten it."""
-    from levelset.apiserver.kubeconfig_file import read_kubeconfig  # noqa: PLC0415  # as above
-
-    try:
-        is_ours = read_kubeconfig(path).url == url
-    except ConfigError:
-        return  # gone, or overwritten with another kubeconfig
-    if is_ours:
-        path.unlink(missing_ok=True)
 
 
 async def _ready(hosted: Any) -> None:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from levelset.client.client import Client, ServerLocation
-from levelset.client.internals import with_hook
+from levelset.client.internals import server_url, with_hook
 from levelset.errors import ConfigError, NotReady
 from levelset.objects.ref import Ref
 from levelset.runtime.cache.cluster import Cluster
@@ -565,6 +565,9 @@ class Manager:
             members=lambda: None if self._member is None else self._member.members(),
             shard_counts=self.shard_counts,
             other_owner=self._other_owner,
+            hot_loops=lambda: tuple(self.hot_loops),
+            requests=lambda: self.metrics.requests,
+            server=lambda: server_url(self.client),
             record=self._record_on_request,
         )
 

@@ -1,24 +1,27 @@
 """The files by which running managers are found: one for each process, in a private folder of the user.
 
-`levelset status`, `why` and `trigger` read them. A file has the process id, the URL of the admin API and its token. It
-is removed when the manager stops; files of processes that died are removed by the next reader.
+`levelset status`, `why`, `trigger` and `dashboard` read them. A file has the process id, the URL of the admin API, its
+token, and the URL of the API server. It is removed when the manager stops; files of processes that died are removed by
+the next reader. `call_admin` sends a request to the admin API of one of them.
 """
 
 import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import asdict
 
-from levelset.errors import ConfigError
+from levelset.errors import ConfigError, Unreachable
 from levelset.http.private_files import write_private
 
 __all__ = [
     "FOLDER_VARIABLE",
     "ProcessRecord",
+    "call_admin",
     "find_records",
     "private_folder",
     "records_folder",
@@ -36,6 +39,8 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     token: str
     program: str = ""
+    server: str = ""
+    """The URL of the API server that it talks to; empty if that is in its own process and listens nowhere."""
 
     def __repr__(self) -> str:
         return f"<Record of process {self.pid} at {self.url}>"
@@ -91,6 +96,25 @@ def find_records() -> Sequence[ProcessRecord]:
     return sorted(found, key=lambda one: one.pid)
 
 
+def call_admin(record: ProcessRecord, method: str, path: str, *, within: float = 10.0) -> tuple[int, Any]:
+    """The status and the JSON with which the admin API of a manager responds; blocks for about `within` s at most.
+
+    Unreachable if it does not respond.
+    """
+    import http.client  # noqa: PLC0415  # it brings the parser of e-mails along, which no manager needs
+
+    parts = urlsplit(record.url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=within)
+    try:
+        connection.request(method, path, headers={"Authorization": f"Bearer {record.token}"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Unreachable(f"the manager of process {record.pid} does not respond: {error}") from error
+    finally:
+        connection.close()
+
+
 def _is_private(folder: Path) -> bool:
     try:
         found = folder.lstat()
@@ -101,8 +125,8 @@ def _is_private(folder: Path) -> bool:
 
 def _read(path: Path) -> ProcessRecord | None:
     try:
-        return ProcessRecord(**json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError):
+        return msgspec.json.decode(path.read_bytes(), type=ProcessRecord)  # a newer version may have written more
+    except (OSError, msgspec.MsgspecError):
         return None  # written by another version, or incomplete
 
 

@@ -30,6 +30,7 @@ from levelset.client import WarningLog
 from levelset.client.client import Client
 from levelset.client.transport.interface import Hook
 from levelset.errors import ConfigError, LevelsetError, NotReady
+from levelset.garbage_collection import loading
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.relations import Namespaces
@@ -320,7 +321,7 @@ class _Program:
             webhooks = _all_webhooks(self._options["webhooks"], whole.webhooks)
             self._options["webhooks"] = () if webhooks is None else webhooks
             action = "starting the API server" if self._arguments.local else "connecting to the cluster"
-            with self._waiting(lambda: action):
+            with self._waiting(lambda: action), loading("server"):
                 client = await self._open(stack, whole, webhooks)
             manager = Manager(client, **self._options)
             hosted = [manager.add(_in_namespaces(one, self._arguments.namespaces)) for one in whole.controllers]

@@ -68,6 +68,7 @@ class Recorder:
         self._tasks = self._requests = 0
         self._scopes: dict[Informer, int] = {}
         self._previous_factory: Any = None
+        self._detach_tap: Callable[[], None] | None = None
         self._writer: RecordingWriter | None = None
         self._block: Block = _NoBlock()
         self._values, self._paths = self._block.values, self._block.paths
@@ -354,7 +355,7 @@ class Recorder:
             self._add_snapshot(source.informer)
         for path, body in known_documents(self._cluster.client):
             self._add(entries.Discovery(self._now(), path, "", 200, body))
-        attach_tap(self._cluster.client, self)
+        self._detach_tap = attach_tap(self._cluster.client, self)
         self._previous_factory = self._loop.get_task_factory()
         self._loop.set_task_factory(self._create_task)
 
@@ -363,7 +364,8 @@ class Recorder:
             if timer is not None:
                 timer.cancel()
         self._cluster.attach(None)
-        attach_tap(self._cluster.client, None)
+        if self._detach_tap is not None:
+            self._detach_tap()
         if self._loop.get_task_factory() == self._create_task:
             self._loop.set_task_factory(self._previous_factory)
 

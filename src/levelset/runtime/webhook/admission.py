@@ -11,7 +11,6 @@ functions, then the JSON patch from what was sent to what the functions returned
 import base64
 import inspect
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, TypedDict, TypeGuard, TypeVar, Unpack, cast, get_args, overload
@@ -37,6 +36,7 @@ from levelset.objects import codec
 from levelset.objects.json_tree import copy_tree, is_list, is_map
 from levelset.objects.kind_definition import plural_of
 from levelset.objects.label_selectors import LabelSelector
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.names import check_dns1123_subdomain, is_qualified_name
 from levelset.objects.ref import GroupVersionKind
 from levelset.objects.resource import Object
@@ -268,7 +268,7 @@ FailurePolicy = Literal["Fail", "Ignore"]
 SideEffects = Literal["None", "NoneOnDryRun"]
 
 _OPERATIONS: Final = get_args(Operation)
-_NOT_NAME: Final = re.compile(r"[^a-z0-9]+")
+_NOT_NAME: Final = Pattern(r"[^a-z0-9]+")
 _WRITES: Final = ("create", "update")
 _MAX_CONDITIONS: Final = 64
 _MAX_TIMEOUT: Final = 30

@@ -14,6 +14,7 @@ from levelset.errors import ApiError, BadObject, BadRequest, ConfigError, NotFou
 from levelset.http import Request, Response
 from levelset.objects.codec import decode_tree, encode_tree
 from levelset.objects.json_tree import is_list, is_map
+from levelset.objects.lazy_pattern import Pattern
 from levelset.runtime.webhook import admission
 from levelset.runtime.webhook.admission import AdmissionHook
 from levelset.runtime.webhook.conversion import Conversion, Conversions, convert_all
@@ -119,7 +120,7 @@ MAX_REVIEW_BYTES: Final = 7 * 1024 * 1024
 _log: Final = logging.getLogger("levelset.runtime.webhook")
 
 _JSON: Final = (("Content-Type", "application/json"),)
-_SECONDS: Final = re.compile(r"(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
+_SECONDS: Final = Pattern(r"(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
 
 
 class ReviewHandler:

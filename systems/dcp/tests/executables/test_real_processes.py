@@ -1,6 +1,7 @@
 """Executables with real processes: terminals, log files, monitored processes and probes."""
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -86,6 +87,36 @@ async def test_a_log_is_followed_through_its_rotations_and_removed_with_them(tmp
         await local.client.delete(ONE)
         await local.client.wait_gone(ONE, within=WITHIN)
         assert await asyncio.to_thread(lambda: [*logs.iterdir()]) == []
+
+
+FLOOD = """
+import pathlib, sys, time
+print("line 000001", flush=True)
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.001)
+for number in range(2, 100_001):
+    print(f"line {number:06d}")
+"""
+
+
+async def test_a_client_that_reads_more_slowly_than_the_program_writes_sees_what_it_missed(tmp_path: Path) -> None:
+    gate, rotation = tmp_path / "gate", LogRotation(size=5000, files=3)
+    async with open_local(dcp_system(Options(folder=tmp_path / "s", grace=0.5, log_rotation=rotation))) as local:
+        await local.client.create(exe(sys.executable, args=("-I", "-S", "-c", FLOOD, str(gate))))
+        await until_state(local.client, "one", "Running")
+        async with asyncio.timeout(WITHIN), local.client.logs(ONE, follow=True) as lines:
+            assert await anext(lines) == "line 000001"
+            await asyncio.to_thread(gate.touch)
+            await until_state(local.client, "one", "Finished")
+            found = [line async for line in lines]
+    number = 1
+    for line in found:
+        if dropped := re.fullmatch(r"\[log rotation: (\d+) lines were dropped before they could be read\]", line):
+            number += int(dropped[1])
+        else:
+            number += 1
+            assert line == f"line {number:06d}"
+    assert (number, any("dropped" in line for line in found)) == (100_000, True)
 
 
 async def test_a_terminal_is_reached_through_its_socket(local: LocalSystem, tmp_path: Path) -> None:

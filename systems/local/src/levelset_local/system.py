@@ -25,13 +25,14 @@ from levelset_local.node import (
     Node,
     PodReconciler,
     RestartBackoff,
+    check_namespaces,
     inherited_environment,
     node_controller,
     pod_logs,
     pod_streams,
 )
 from levelset_local.persistent_volumes import claims_controller, volumes_controller
-from levelset_local.replicasets import replicasets_controller
+from levelset_local.replicasets import replicasets_controller, replication_controllers_controller
 from levelset_local.services import Proxies, services_controller
 from levelset_local.services.resolver import RESOLVER_VARIABLE, Resolver
 from levelset_local.statefulsets import statefulsets_controller
@@ -54,6 +55,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """How much of the log of a container is retained."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Additional variables for every container."""
+    namespaces: bool = False
+    """Whether containers find volumes at their mount paths and the Pod's name as the host name, by Linux namespaces."""
 
 
 def local_system(options: Options | None = None) -> System:
@@ -81,6 +84,7 @@ class DataPlane:
         made: list[Controller[Any]] = [
             deployments_controller(),
             replicasets_controller(),
+            replication_controllers_controller(),
             statefulsets_controller(),
             daemonsets_controller(),
             jobs_controller(),
@@ -104,6 +108,8 @@ class DataPlane:
 @asynccontextmanager
 async def _open(options: Options) -> AsyncGenerator[System, None]:
     resolver = Resolver()
+    if options.namespaces:
+        await asyncio.to_thread(check_namespaces)
     async with _folder(options) as folder:
         logs = await asyncio.to_thread(LogStore, folder / "logs", rotation=options.log_rotation)
         images = await asyncio.to_thread(Images, options.images)
@@ -118,6 +124,7 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
                     addresses=block.pods,
                     folder=folder,
                     restart_backoff=options.restart_backoff,
+                    namespaces=options.namespaces,
                     environment={**environment, RESOLVER_VARIABLE: resolver.url, **options.environment},
                 )
                 plane = DataPlane(node, proxies)

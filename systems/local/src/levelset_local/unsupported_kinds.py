@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from levelset import Object, Review, validates
-from levelset.kinds.core_v1 import ReplicationController
 from levelset.kinds.networking_v1 import Ingress, NetworkPolicy
 
 __all__ = ["unsupported_kind_webhooks"]
@@ -15,7 +14,6 @@ __all__ = ["unsupported_kind_webhooks"]
 _INSTEAD: Final[Mapping[type[Object], str]] = {
     Ingress: "Services have addresses that are reachable on this machine",
     NetworkPolicy: "every Pod of this machine can reach every other",
-    ReplicationController: "a Deployment does the same",
 }
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from levelset import Ref
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.autoscaling_v2 import HorizontalPodAutoscaler
-from levelset.kinds.core_v1 import Pod
+from levelset.kinds.core_v1 import Pod, ReplicationController, ReplicationControllerSpec
 from levelset.objects import from_tree, to_tree
 from levelset.testing import Cluster
 from levelset_local.autoscalers import ProcessCpuUsage, autoscalers_controller
 from levelset_local.deployments import deployments_controller
-from levelset_local.replicasets import replicasets_controller
+from levelset_local.replicasets import replicasets_controller, replication_controllers_controller
 from levelset_machine import read_cpu_seconds
 from systems.local.tests.cluster_queries import events, status_of
 from systems.local.tests.fake_kubelet import kubelet
@@ -34,10 +34,10 @@ class Load:
         return {pod.metadata.uid: self.cores for pod in await self.cluster.list(Pod)}
 
 
-def autoscaler() -> HorizontalPodAutoscaler:
+def autoscaler(kind: str = "Deployment") -> HorizontalPodAutoscaler:
     target = {"type": "Utilization", "averageUtilization": 50}
     spec = {
-        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": "web"},
         "maxReplicas": 6,
         "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
     }
@@ -67,6 +67,16 @@ async def test_a_deployment_grows_with_the_load_and_shrinks_after_it(cluster: Cl
         await cluster.expect(WEB, lambda it: it.spec.replicas == 6)  # stabilized for five minutes
         await cluster.until(WEB, lambda it: it.spec.replicas == 2, within=120)
         assert await events(cluster, "SuccessfulRescale") >= 2
+
+
+async def test_a_replication_controller_grows_with_the_load(cluster: Cluster) -> None:
+    load = Load(0.2)
+    load.cluster = cluster
+    spec = ReplicationControllerSpec(replicas=1, template=requesting().spec.template)
+    await cluster.create(ReplicationController.new("web", spec))
+    await cluster.create(autoscaler("ReplicationController"))
+    async with cluster.running(autoscalers_controller(load), replication_controllers_controller(), kubelet()):
+        await cluster.until(Ref(ReplicationController, "web"), lambda it: it.spec.replicas == 6, within=120)
 
 
 async def test_without_requests_the_status_says_what_is_missing(cluster: Cluster) -> None:

@@ -137,6 +137,51 @@ async def test_the_flood_of_a_container_is_followed_to_its_end_and_leaves_the_di
             await asyncio.sleep(0.01)
 
 
+async def test_a_follower_that_is_slower_than_a_container_sees_where_lines_were_dropped(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    rotation = LogRotation(size=100_000, files=3)
+    async with machine_node(tmp_path, rotation) as node, cluster.running(pods_controller(node)):
+        await cluster.create(pod("web", {**served(GATED_FLOOD), "readinessProbe": None}))
+        web = await cluster.until(WEB, is_ready)
+        following = await read_log(node, web, follow="true", timestamps="true")
+        found = await anext(following)
+        assert not await fetch(web)
+        while await joined(await read_log(node, web, tailLines="1")) != b"end\n":  # noqa: ASYNC110  (another process)
+            await asyncio.sleep(0.01)
+        async for part in following:
+            found += part
+            if found.endswith(b"end\n"):
+                break
+    times, texts = zip(*(line.split(b" ", 1) for line in found.splitlines()), strict=True)
+    assert list(times) == sorted(times)
+    marks = [place for place, text in enumerate(texts) if b"were dropped" in text]
+    assert marks
+    for place in marks:
+        dropped = int(texts[place].split()[2])
+        assert number_in(texts[place + 1]) == (number_in(texts[place - 1]) if place > 1 else 0) + dropped + 1
+
+
+GATED_FLOOD = """
+import os, socket, time
+server = socket.create_server((os.environ["POD_IP"], 8080))
+print("line 00000", flush=True)
+server.accept()[0].close()
+for number in range(1, 30_000):
+    print(f"line {number:05d} {'x' * 80}")
+print("end", flush=True)
+time.sleep(600)
+"""
+
+
+def number_in(line: bytes) -> int:
+    return int(line.split()[1])
+
+
+async def joined(parts: AsyncIterator[bytes]) -> bytes:
+    return b"".join([part async for part in parts])
+
+
 async def test_a_crashed_container_is_restarted_and_a_crash_loop_backs_off(cluster: Cluster, tmp_path: Path) -> None:
     async with machine_node(tmp_path) as node, cluster.running(pods_controller(node)):
         await cluster.create(pod("web", served()))

@@ -8,54 +8,59 @@
 - `fake`: `FakeMachine` replaces the machine in tests.
 """
 
-from levelset_machine.fake import FakeMachine, FakeProgram, FakeRun
-from levelset_machine.logs import LogOptions, LogRotation, LogSink, LogStore
-from levelset_machine.network import (
-    AddressPool,
-    Block,
-    Lookup,
-    NoAddress,
-    NoPort,
-    ServiceName,
-    claim_block,
-    free_port,
-    parse_service_name,
-    resolve_host,
-    resolve_url,
-)
-from levelset_machine.probes import (
-    Check,
-    ExecCheck,
-    Health,
-    HttpCheck,
-    Outcome,
-    Prober,
-    ProbeResult,
-    ProbeSchedule,
-    ProbeStatus,
-    SocketProber,
-    TcpCheck,
-    probe_periodically,
-)
-from levelset_machine.process import (
-    ERR,
-    OUT,
-    CannotStart,
-    Command,
-    Ended,
-    Identity,
-    Machine,
-    Run,
-    Runner,
-    Session,
-    StopFailed,
-    Terminal,
-    identity_of,
-    is_alive,
-    read_cpu_seconds,
-)
-from levelset_machine.proxy import CannotListen, Choose, Endpoint, ProxyStats, TcpProxy, UdpProxy
-from levelset_machine.scratch import scratch_folder
+from typing import TYPE_CHECKING
+
+from levelset.late_exports import late_exports
+
+if TYPE_CHECKING:
+    from levelset_machine.fake import FakeMachine, FakeProgram, FakeRun
+    from levelset_machine.logs import LogOptions, LogRotation, LogSink, LogStore
+    from levelset_machine.network import (
+        AddressPool,
+        Block,
+        Lookup,
+        NoAddress,
+        NoPort,
+        ServiceName,
+        claim_block,
+        free_port,
+        parse_service_name,
+        resolve_host,
+        resolve_url,
+    )
+    from levelset_machine.probes import (
+        Check,
+        ExecCheck,
+        Health,
+        HttpCheck,
+        Outcome,
+        Prober,
+        ProbeResult,
+        ProbeSchedule,
+        ProbeStatus,
+        SocketProber,
+        TcpCheck,
+        probe_periodically,
+    )
+    from levelset_machine.process import (
+        ERR,
+        OUT,
+        CannotStart,
+        Command,
+        Ended,
+        Identity,
+        Machine,
+        Run,
+        Runner,
+        Session,
+        StopFailed,
+        Terminal,
+        identity_of,
+        is_alive,
+        read_cpu_seconds,
+    )
+    from levelset_machine.proxy import CannotListen, Choose, Endpoint, ProxyStats, TcpProxy, UdpProxy
+    from levelset_machine.scratch import scratch_folder
 
 __all__ = [
     "ERR",
@@ -111,3 +116,25 @@ __all__ = [
     "resolve_url",
     "scratch_folder",
 ]
+
+__getattr__, __dir__ = late_exports(
+    __name__,
+    {
+        "levelset_machine.fake": "FakeMachine FakeProgram FakeRun",
+        "levelset_machine.logs": "LogOptions LogRotation LogSink LogStore",
+        "levelset_machine.network": (
+            "AddressPool Block Lookup NoAddress NoPort ServiceName claim_block free_port parse_service_name "
+            "resolve_host resolve_url"
+        ),
+        "levelset_machine.probes": (
+            "Check ExecCheck Health HttpCheck Outcome Prober ProbeResult ProbeSchedule ProbeStatus SocketProber "
+            "TcpCheck probe_periodically"
+        ),
+        "levelset_machine.process": (
+            "ERR OUT CannotStart Command Ended Identity Machine Run Runner Session StopFailed Terminal "
+            "identity_of is_alive read_cpu_seconds"
+        ),
+        "levelset_machine.proxy": "CannotListen Choose Endpoint ProxyStats TcpProxy UdpProxy",
+        "levelset_machine.scratch": "scratch_folder",
+    },
+)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from levelset.errors import ConfigError
 from levelset.testing import run
 from levelset_machine import LogOptions, LogRotation, LogStore, Machine
+from levelset_machine.logs.lines import MAX_LINE
 from systems.machine.tests.support import python, read, wait_until
 
 SMALL = LogRotation(size=1000, files=3)
@@ -80,18 +82,104 @@ async def test_following_continues_through_rotations_without_losing_a_line(both:
     assert [chunk async for chunk in following] == []
 
 
-async def test_a_follower_that_is_too_slow_continues_with_the_oldest_line_that_is_left(both: LogStore) -> None:
-    sink = both.open("web")
+async def follow_slowly(store: LogStore, options: LogOptions, *, begun: bool = True) -> list[bytes]:
+    """The lines of a follower that waits, if `begun` after the first line, while a program writes a thousand more."""
+    sink = store.open("web")
     sink.write(numbers(1, 1))
-    following = aiter(both.read("web", LogOptions(follow=True)))
-    assert await anext(following) == numbers(1, 1)
-    for first in range(2, 1000, 10):
-        sink.write(numbers(first, first + 9))
+    following = aiter(store.read("web", options))
+    first = asyncio.ensure_future(anext(following))
+    if begun:
+        await first
+    else:
+        await asyncio.sleep(0)  # it stands at its first offset
+    for number in range(2, 1001, 10):
+        sink.write(numbers(number, number + 9))
     sink.close()
-    found = b"".join([chunk async for chunk in following]).splitlines()
-    places = [int(line.split()[1]) for line in found]
+    found = await first + b"".join([chunk async for chunk in following])
+    assert found.endswith(b"\n")
+    return found.splitlines()
+
+
+MARK = re.compile(rb"\[log rotation: (\d+) lines were dropped before they could be read\]")
+
+
+def split_at_mark(lines: list[bytes]) -> tuple[list[bytes], int, list[bytes]]:
+    """The lines before the mark, how many it says were dropped, and the lines after it."""
+    [(place, found)] = [(place, found) for place, line in enumerate(lines) if (found := MARK.search(line))]
+    return lines[:place], int(found[1]), lines[place + 1 :]
+
+
+async def test_a_follower_that_is_too_slow_continues_with_the_oldest_line_that_is_left(both: LogStore) -> None:
+    before, _, after = split_at_mark(await follow_slowly(both, LogOptions(follow=True)))
+    places = [int(line.split()[1]) for line in before + after]
     assert (places == sorted(set(places)), places[-1]) == (True, 1001)
-    assert found == [b"line %04d" % place for place in places]
+    assert before + after == [b"line %04d" % place for place in places]
+
+
+async def test_a_mark_says_how_many_lines_a_slow_follower_has_missed_and_where(both: LogStore) -> None:
+    before, count, after = split_at_mark(await follow_slowly(both, LogOptions(follow=True)))
+    assert int(after[0].split()[1]) - int(before[-1].split()[1]) - 1 == count > 0
+
+
+async def test_the_mark_has_the_columns_of_a_line_and_the_number_of_the_last_line_that_was_dropped(
+    both: LogStore,
+) -> None:
+    lines = await follow_slowly(both, LogOptions(follow=True, line_numbers=True, timestamps=True))
+    _, count, after = split_at_mark(lines)
+    mark = next(line for line in lines if MARK.search(line))
+    number, time, text = mark.split(b" ", 2)
+    assert (int(number), time) == (int(after[0].split()[0]) - 1, after[0].split()[1])
+    assert text == b"[log rotation: %d lines were dropped before they could be read]" % count
+    assert [int(line.split()[0]) for line in lines] == sorted({int(line.split()[0]) for line in lines})
+
+
+async def test_there_is_no_mark_for_lines_that_were_not_wanted(both: LogStore) -> None:
+    lines = await follow_slowly(both, LogOptions(follow=True, skip=990), begun=False)
+    assert lines == numbers(991, 1001).splitlines()
+
+
+async def test_a_follower_that_has_read_no_line_learns_how_many_bytes_were_dropped() -> None:
+    lines = await follow_slowly(LogStore(rotation=SMALL), LogOptions(follow=True, tail=0), begun=False)
+    assert re.fullmatch(rb"\[log rotation: \d+ bytes were dropped before they could be read\]", lines[0])
+    assert [MARK.search(line) for line in lines[1:]] == [None] * len(lines[1:])
+
+
+async def wait_until_trimmed(store: LogStore) -> None:
+    """Waits until a new reader of a raw log no longer begins at its first line."""
+    async with asyncio.timeout(120):
+        while await read(store, "web", line_numbers=True, limit_bytes=2) == b"1 ":  # noqa: ASYNC110  (trimmed by a thread)
+            await asyncio.sleep(0.01)
+
+
+async def test_the_mark_never_continues_a_line_of_which_a_part_was_read(tmp_path: Path) -> None:
+    store = LogStore(tmp_path, rotation=SMALL)
+    sink = store.open("web")
+    file = sink.raw()
+    following = aiter(store.read("web", LogOptions(follow=True)))
+    await asyncio.to_thread(os.write, file, b"x" * (MAX_LINE + 10))
+    found = await anext(following)
+    await asyncio.to_thread(os.write, file, b"end\n" + numbers(2, 500))
+    await wait_until_trimmed(store)
+    sink.close()
+    found += b"".join([chunk async for chunk in following])
+    before, _, after = split_at_mark(found.splitlines())
+    assert (before, after[-1]) == ([b"x" * MAX_LINE], b"line 0500")
+
+
+async def test_a_follower_of_the_raw_log_of_a_program_gets_the_mark_too(tmp_path: Path) -> None:
+    store = LogStore(tmp_path, rotation=SMALL)
+    sink = store.open("web")
+    file = sink.raw()
+    await asyncio.to_thread(os.write, file, numbers(1, 5))
+    following = aiter(store.read("web", LogOptions(follow=True, line_numbers=True)))
+    found = await anext(following)
+    await asyncio.to_thread(os.write, file, numbers(6, 900))
+    await wait_until_trimmed(store)
+    sink.close()
+    found += b"".join([chunk async for chunk in following])
+    before, count, after = split_at_mark(found.splitlines())
+    assert before == [b"%d line %04d" % (number, number) for number in range(1, 6)]
+    assert after == [b"%d line %04d" % (number, number) for number in range(6 + count, 901)]
 
 
 async def test_a_reader_finishes_with_the_files_that_it_began_with(store: LogStore) -> None:

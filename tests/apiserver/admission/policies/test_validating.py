@@ -16,7 +16,7 @@ from levelset.apiserver.wire import step_limits
 from levelset.storage import MemoryStorage
 from tests.apiserver.support.admission_policies import VALIDATING, binding, enforce_policy, request, rule, validating
 from tests.apiserver.support.in_process_server import CONFIGMAPS, InProcessServer, configmap, open_server, widgets
-from tests.apiserver.support.loop_watchdog import LIMIT, watch_loop
+from tests.apiserver.support.loop_watchdog import LIMIT, undisturbed, watch_loop
 
 NO_BAD = {"expression": "!has(object.data) || !('bad' in object.data)", "message": "no bad data"}
 BAD = {**configmap("a"), "data": {"bad": "1"}}
@@ -294,6 +294,7 @@ LONG_EXPRESSIONS = {
 
 @pytest.mark.parametrize("name", LONG_EXPRESSIONS)
 @pytest.mark.parametrize("place", ["validations", "matchConditions"])
+@undisturbed
 async def test_a_long_expression_keeps_no_other_request_waiting(name: str, place: str) -> None:
     policy = validating("true")
     policy["spec"][place] = [
@@ -310,6 +311,7 @@ async def test_a_long_expression_keeps_no_other_request_waiting(name: str, place
 
 
 @pytest.mark.parametrize("place", ["validations", "matchConditions"])
+@undisturbed
 async def test_the_first_request_after_a_restart_keeps_no_other_request_waiting(place: str) -> None:
     terms = " && ".join(f"object.data.size() != {at}" for at in range(100, 3_400))
     policy = validating("true")

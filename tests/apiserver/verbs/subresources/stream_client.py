@@ -46,6 +46,7 @@ class SocketClient:
 
     def __init__(self, connection: Upgraded) -> None:
         self._reader, self._writer = connection.reader, connection.writer
+        self.head = connection.head
         self.protocol = connection.head.get("sec-websocket-protocol")
 
     def send(self, data: bytes) -> None:

@@ -35,7 +35,7 @@ def _backend(request: Request) -> Response:
 
 
 @asynccontextmanager
-async def _pod(**options: Any) -> AsyncGenerator[tuple[InProcessServer, int]]:
+async def open_pod(**options: Any) -> AsyncGenerator[tuple[InProcessServer, int]]:
     """A server with the Pod `web` at loopback, and the port that it serves."""
     backend = Server(_backend, host="127.0.0.1", port=0)
     await backend.start()
@@ -59,7 +59,7 @@ async def _set_address(api: InProcessServer, name: str, address: str) -> None:
 
 
 async def test_a_request_reaches_the_first_port_of_a_pod_without_credentials():
-    async with _pod() as (api, _):
+    async with open_pod() as (api, _):
         fields = {"cookie": "c", "x-own": "y", "host": "api", "authorization": f"Bearer {api.server.token}"}
         request = Request("POST", f"{PODS}/web/proxy/a%2Fb/c/", "d=e%20f", Headers(fields), b"text")
         made = api.server.handle(request)
@@ -73,13 +73,13 @@ async def test_a_request_reaches_the_first_port_of_a_pod_without_credentials():
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "POST", "OPTIONS"])
 async def test_every_method_is_forwarded(method: str):
-    async with _pod() as (api, port):
+    async with open_pod() as (api, port):
         code, found = await api.request(method, f"{PODS}/http:web:{port}/proxy/x")
     assert (code, found["method"], found["path"]) == (200, method, "/x")
 
 
 async def test_a_response_is_streamed_with_its_status():
-    async with _pod() as (api, _):
+    async with open_pod() as (api, _):
         response = await api.send("GET", f"{PODS}/web/proxy/stream")
         assert (response.status, await read_all(response)) == (200, b"one two three")
         response = await api.send("GET", f"{PODS}/web/proxy/missing")
@@ -89,7 +89,7 @@ async def test_a_response_is_streamed_with_its_status():
 
 
 async def test_the_root_is_redirected_to_its_path_with_a_slash():
-    async with _pod() as (api, _):
+    async with open_pod() as (api, _):
         response = await api.send("GET", f"{PODS}/web/proxy", a="b")
         assert (response.status, dict(response.headers)["Location"]) == (301, f"{PODS}/web/proxy/?a=b")
         assert (await api.request("GET", f"{PODS}/web/proxy/"))[1]["path"] == "/"
@@ -97,7 +97,7 @@ async def test_the_root_is_redirected_to_its_path_with_a_slash():
 
 
 async def test_a_redirect_leads_through_the_proxy_again_unless_it_is_of_another_host():
-    async with _pod() as (api, _):
+    async with open_pod() as (api, _):
         response = await api.send("GET", f"{PODS}/web/proxy/redirect")
         headers = {name.lower(): value for name, value in response.headers}
         assert (response.status, headers["location"]) == (302, f"{PODS}/web/proxy/elsewhere?x=1")
@@ -107,7 +107,7 @@ async def test_a_redirect_leads_through_the_proxy_again_unless_it_is_of_another_
 
 
 async def test_a_service_is_reached_at_a_pod_of_its_namespace_only():
-    async with _pod() as (api, port):
+    async with open_pod() as (api, port):
         await api.create(SERVICES, {"metadata": {"name": "web"}, "spec": {"ports": [{"name": "http", "port": 80}]}})
         code, status = await api.request("GET", f"{SERVICES}/web:80/proxy/x")
         assert (code, status["message"]) == (503, 'no endpoints available for service "web:80"')
@@ -133,7 +133,7 @@ async def _create_slice(api: InProcessServer, port: int, target: Any) -> None:
 
 
 async def test_a_node_is_reached_at_its_preferred_address():
-    async with _pod() as (api, port):
+    async with open_pod() as (api, port):
         await api.create("/api/v1/nodes", {"metadata": {"name": "n"}})
         assert (await api.request("GET", f"/api/v1/nodes/n:{port}/proxy/x"))[0] == 500
         addresses = [{"type": "ExternalIP", "address": "203.0.113.1"}, {"type": "InternalIP", "address": "127.0.0.1"}]
@@ -155,7 +155,7 @@ async def test_a_node_is_reached_at_its_preferred_address():
     ],
 )
 async def test_what_cannot_be_reached_is_refused_with_the_reason(name: str, code: int, message: str):
-    async with _pod() as (api, _):
+    async with open_pod() as (api, _):
         for other in ("bare", "near"):
             await api.create(PODS, {"metadata": {"name": other}, "spec": {"containers": [{"name": "a", "image": "i"}]}})
         await _set_address(api, "near", "169.254.169.254")
@@ -163,8 +163,8 @@ async def test_what_cannot_be_reached_is_refused_with_the_reason(name: str, code
         assert (found, status["message"][: len(message)]) == (code, message)
 
 
-async def test_a_path_behind_the_proxy_is_never_taken_for_another_pod():
-    async with _pod() as (api, _):
+async def test_a_path_behind_the_proxy_is_never_taken_for_anotheropen_pod():
+    async with open_pod() as (api, _):
         for rest in ("web/proxy", "other/proxy", "other/status", "other"):
             code, found = await api.request("GET", f"{PODS}/web/proxy/{rest}")
             assert (code, found["path"]) == (200, f"/{rest}")
@@ -172,9 +172,9 @@ async def test_a_path_behind_the_proxy_is_never_taken_for_another_pod():
         assert (code, status["message"]) == (404, 'pods "other" not found')
 
 
-async def test_a_user_needs_permission_for_the_subresource_of_that_pod():
+async def test_a_user_needs_permission_for_the_subresource_of_thatopen_pod():
     users = {"of-a-reader": User("reader", ())}
-    async with _pod(rbac=True, tokens=users) as (api, _):
+    async with open_pod(rbac=True, tokens=users) as (api, _):
         rule = {"apiGroups": [""], "resources": ["pods/proxy"], "resourceNames": ["web"], "verbs": ["get"]}
         roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
         await api.create(f"{roles}/roles", {"metadata": {"name": "r"}, "rules": [rule]})

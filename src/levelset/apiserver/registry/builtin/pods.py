@@ -1,6 +1,5 @@
 """Pods and pod templates: defaults, and what the server sets in a new Pod."""
 
-import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -8,6 +7,7 @@ from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.objects.json_tree import copy_tree
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.quantity import Quantity
 
 __all__ = [
@@ -143,7 +143,7 @@ def _set_reference_defaults(source: Object) -> None:
         source["fileKeyRef"].setdefault("optional", False)
 
 
-_IMAGE: Final = re.compile(
+_IMAGE: Final = Pattern(
     r"(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?(?:[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
     r"(?::(\w[\w.-]{0,127}))?(@\w+:[0-9a-fA-F]+)?"
 )

@@ -164,10 +164,11 @@ class CrdRegistry:
     def serve(self, tree: Object) -> None:
         """Updates the catalog with a CRD as it is stored."""
         former = self._definitions.get(tree["metadata"]["name"])
-        if former is not None and _is_served_alike(former.tree, tree):
-            present = replace(former, tree=_copied(tree))
+        copied = _copied(tree, None if former is None else former.tree)
+        if former is not None and _is_served_alike(former.tree, copied):
+            present = replace(former, tree=copied)
         else:
-            present = self._build(_copied(tree), former)
+            present = self._build(copied, former)
         self._replace(former, present)
 
     def remove(self, name: str) -> None:
@@ -272,10 +273,17 @@ def _set_defaults(tree: Object) -> None:
         del spec["preserveUnknownFields"]
 
 
-def _copied(tree: Object) -> Object:
-    """A deep copy; through JSON, which takes a tenth of the time of `copy.deepcopy`."""
-    copied: Object = decode_tree(encode_tree(tree))
-    return copied
+def _copied(tree: Object, former: Object | None) -> Object:
+    """A deep copy; through JSON, which takes a tenth of the time of `copy.deepcopy`.
+
+    It shares the spec of the former copy if that has not changed: a status is written more often than a large schema,
+    and to compare the two copies takes no time then.
+    """
+    if former is None or former["spec"] != tree["spec"]:
+        whole: Object = decode_tree(encode_tree(tree))
+        return whole
+    copied: Object = decode_tree(encode_tree({name: value for name, value in tree.items() if name != "spec"}))
+    return {**copied, "spec": former["spec"]}
 
 
 def _is_served_alike(former: Object, tree: Object) -> bool:

@@ -5,8 +5,7 @@ conversion, and what cannot change. `expression_rules` makes the validator of a 
 """
 
 import functools
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from levelset.apiserver.expressions.match_conditions import CEL_IMPORT_STEPS
@@ -20,6 +19,8 @@ from levelset.apiserver.schema.schema_nodes import as_list, as_map
 from levelset.apiserver.wire.json_path import parse_path
 from levelset.errors import BadPointer, Cause
 from levelset.objects.codec import decode_tree, encode_tree
+from levelset.objects.json_tree import is_map
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.names import check_dns1035_label, check_dns1123_subdomain
 from levelset.re2.step_budget import charge, charge_import
 
@@ -30,8 +31,8 @@ __all__ = ["check_definition", "check_expressions", "check_version", "expression
 
 SCOPES = ("Cluster", "Namespaced")
 APPROVAL_ANNOTATION = "api-approved.kubernetes.io"
-_PROTECTED = re.compile(r"(?:.*\.)?(?:k8s|kubernetes)\.io")
-_URL = re.compile(r"https?://[^\s/]+\S*")
+_PROTECTED = Pattern(r"(?:.*\.)?(?:k8s|kubernetes)\.io")
+_URL = Pattern(r"https?://[^\s/]+\S*")
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 MAX_SELECTABLE_FIELDS = 8
@@ -43,7 +44,7 @@ RULES_NOT_CHECKED = (
 _STEPS_PER_VALUE = 100  # of validating a schema
 _STEPS_PER_CHARACTER = 3  # of compiling the rules of a schema
 # Rules in the JSON of a schema, in which quotes inside a text are escaped.
-_RULES = re.compile(rb'"x-kubernetes-validations":(?!\[\]|null)')
+_RULES = Pattern(rb'"x-kubernetes-validations":(?!\[\]|null)')
 _PATH = "\0"  # a placeholder for the path of the schema, so that compiled rules can be shared
 _ERROR_TYPES = {
     "FieldValueInvalid": "Invalid value",
@@ -82,6 +83,9 @@ _TEXT_FORMATS = frozenset(
         *("duration", "datetime", "k8sshortname", "k8slongname"),
     }
 )
+_FORMAT_MEMBERS = frozenset(
+    {"format", "properties", "definitions", "allOf", "anyOf", "oneOf", "items", "additionalProperties", "not"}
+)
 _NUMBER_FORMATS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
@@ -96,21 +100,24 @@ def _unknown_formats(definition: Object) -> Iterator[str]:
         map_member(one, "schema").get("openAPIV3Schema")
         for one in list_member(map_member(definition, "spec"), "versions")
     ]
-    pending = [one for one in schemas if one]
+    pending = _with_formats(schemas)
     while pending:
-        node = as_map(pending.pop())
-        if node is None:
-            continue
+        node = pending.pop()
         form, kind = node.get("format"), node.get("type") or ""
         if form and isinstance(form, str):
             is_text = kind in ("", "string") and form.replace("-", "") in _TEXT_FORMATS
             if not is_text and form not in _NUMBER_FORMATS.get(str(kind), ()):
                 yield form
         for name in ("properties", "definitions"):
-            pending += (as_map(node.get(name)) or {}).values()
+            pending += _with_formats((as_map(node.get(name)) or {}).values())
         for name in ("allOf", "anyOf", "oneOf"):
-            pending += as_list(node.get(name)) or []
-        pending += [node[name] for name in ("items", "additionalProperties", "not") if node.get(name)]
+            pending += _with_formats(as_list(node.get(name)) or [])
+        pending += _with_formats([node.get(name) for name in ("items", "additionalProperties", "not")])
+
+
+def _with_formats(nodes: Iterable[Any]) -> list[Object]:
+    """The nodes of a schema that have a format or further nodes: most of a large one have neither."""
+    return [one for one in nodes if is_map(one) and not _FORMAT_MEMBERS.isdisjoint(one)]
 
 
 def _check_metadata_name(definition: Object) -> Iterator[Cause]:

@@ -13,6 +13,7 @@ from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import builtin_kind
 from levelset.apiserver.verbs import create_and_update
 from levelset.apiserver.verbs.get_and_list import get_item
+from levelset.apiserver.verbs.write_admission import admit_posted
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import read_object
 from levelset.apiserver.wire.request_options import write_options
@@ -42,13 +43,18 @@ async def bind(
         raise method_not_allowed()
     body = read_object(request)
     options = write_options(request, "CreateOptions", subresource=path.subresource, duplicates=body.duplicates)
-    strategy.decode_new(_BINDING, path.namespace, body.tree, options)
+    version = strategy.decode_new(_BINDING, path.namespace, body.tree, options).version
+    if version:
+        body.tree["metadata"]["resourceVersion"] = version  # a precondition, not one of an object to be created
     warnings += options.warnings
     binding, name = body.tree, path.name or body.tree["metadata"].get("name", "")
-    served = state.catalog.find("", "v1", "pods") or served
     if binding["metadata"].get("name") != name:
         raise BadRequest("name in URL does not match name in Binding object")
     _check_target(map_member(binding, "target"))
+    binding["metadata"]["namespace"] = path.namespace
+    await admit_posted(state, served, binding, options, request, kind=_BINDING, warnings=warnings)
+    _check_target(map_member(binding, "target"))  # as mutating plugins have left it
+    served = state.catalog.find("", "v1", "pods") or served
     change = functools.partial(_assigned, state, served, binding)
     if options.dry_run:
         change(served_tree(served, get_item(state, served, path.namespace, name)))
@@ -82,7 +88,6 @@ def _assigned(state: ServerState, served: ServedResource, binding: Object, pod: 
     others = [one for one in list_member(status, "conditions") if one.get("type") != "PodScheduled"]
     now = format_timestamp(state.now())
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-    metadata["generation"] = metadata.get("generation", 0) + 1
     assigned: dict[str, Any] = {**spec, "nodeName": binding["target"]["name"]}
     return {**pod, "metadata": metadata, "spec": assigned, "status": {**status, "conditions": [*others, scheduled]}}
 

@@ -14,8 +14,6 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from levelset.apiserver.admission.chain import AdmissionContext
-from levelset.apiserver.authn.users import ADMIN
 from levelset.apiserver.authz.access_reviews import MAX_REVIEW_BYTES
 from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.metadata import format_timestamp
@@ -24,8 +22,9 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import builtin_kind
-from levelset.apiserver.verbs import create_and_update, delete, write_admission
+from levelset.apiserver.verbs import create_and_update, delete
 from levelset.apiserver.verbs.get_and_list import get_item
+from levelset.apiserver.verbs.write_admission import admit_posted
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import read_object
 from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions, read_delete_options, write_options
@@ -175,13 +174,7 @@ async def _read(
     if given != path.name:
         raise BadRequest("name in URL does not match name in Eviction object")
     body.tree["metadata"] |= {"name": path.name, "namespace": path.namespace}
-    chain = state.admission
-    if chain is not None and chain.handles(served, "eviction", state.catalog):
-        user = ADMIN if state.authenticator is None else state.authenticator.authenticate(request)
-        admission = AdmissionContext(
-            chain, user, options.warnings, None, {} if request.remarks is None else request.remarks
-        )
-        await write_admission.admit_subresource(state, served, body.tree, replace(options, admission=admission))
+    await admit_posted(state, served, body.tree, options, request, kind=_EVICTION, warnings=warnings)
     return options, read_delete_options(map_member(body.tree, "deleteOptions"))
 
 

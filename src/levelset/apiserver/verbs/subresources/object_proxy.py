@@ -20,6 +20,7 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs.get_and_list import get_item
+from levelset.apiserver.verbs.subresources.connect_admission import proxied_path
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import method_not_allowed
 from levelset.errors import ApiError, BadRequest, NotFound, Unreachable
@@ -50,11 +51,7 @@ def proxy(state: ServerState, served: ServedResource, path: RequestPath, request
         raise method_not_allowed()
     locate = {"pods": _pod_location, "services": _service_location, "nodes": _node_location}[served.plural]
     location = locate(state, served, path)
-    # Counted in the path as it was parsed: what was authorized is what is requested, whatever the rest of it is.
-    segments = 7 if served.namespaced else 5
-    parts = request.path.lstrip("/").split("/", segments)
-    rest = f"/{parts[segments]}" if len(parts) > segments else ""
-    return _forward(request, location, f"/{'/'.join(parts[:segments])}", rest)
+    return _forward(request, location, *proxied_path(served, request.path))
 
 
 async def _forward(request: Request, location: _Location, prefix: str, rest: str) -> Response:

@@ -1,6 +1,5 @@
 """The `scale` subresource: an autoscaling/v1 Scale that shows and sets the desired number of replicas."""
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
@@ -16,9 +15,10 @@ from levelset.apiserver.verbs.create_and_update import WriteResult, guaranteed_u
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
-from levelset.errors import ApiError, ApplyConflict, BadRequest, Conflict, FieldConflict, Invalid, LevelsetError
+from levelset.errors import ApplyConflict, BadRequest, Conflict, FieldConflict, Invalid, LevelsetError
 from levelset.objects import LabelSelector
 from levelset.objects.json_tree import copy_tree, is_map
+from levelset.objects.lazy_pattern import Pattern
 from levelset.storage import Item
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 GROUP: Final = "autoscaling"
 API_VERSION: Final = "autoscaling/v1"
 KIND: Final = "Scale"
-_OWNED_SINCE: Final = re.compile(r" using [^ :]+(?: at [0-9TZ:.-]+Z)?")
+_OWNED_SINCE: Final = Pattern(r" using [^ :]+(?: at [0-9TZ:.-]+Z)?")
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("kind", "apiVersion", "metadata"), ()),
     "spec": ("replicas",),
@@ -128,7 +128,14 @@ async def _write_scale(
         _check_version(served, name, old, scale)
         new = served_tree(served, item)
         _set(new, _paths(served).spec, replicas)
-        return strategy.prepare_update(state, served, old, new, options)
+        if replicas >= 0:
+            return strategy.prepare_update(state, served, old, new, options)
+        cause = field_errors.invalid(_paths(served).spec, replicas, "should be a non-negative integer")
+        try:
+            strategy.prepare_update(state, served, old, new, options)
+        except Invalid as error:  # by the schema, which upstream checks before
+            raise status_errors.invalid(served, name, [*error.causes, cause]) from error
+        raise status_errors.invalid(served, name, [cause])
 
     return as_scale(served, await guaranteed_update(state, served, namespace, name, scaled, options=options))
 
@@ -137,10 +144,7 @@ def _check_version(served: ServedResource, name: str, old: Tree, scale: Tree) ->
     version = _metadata(scale).get("resourceVersion")
     if not version or version == old["metadata"]["resourceVersion"]:
         return
-    if not (isinstance(version, str) and version.isdecimal()):
-        # Upstream parses it only here, and has no better answer than this one.
-        raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500, reason="")
-    raise status_errors.stale(served, name)
+    raise status_errors.stale(served, name, version)
 
 
 def _wrong_uid(old: Tree, scale: Tree) -> str | None:
@@ -254,15 +258,10 @@ def _metadata(tree: Tree) -> Tree:
 
 
 def _replicas(served: ServedResource, name: str, scale: Tree) -> int:
-    """Returns the replicas of a Scale; raises Invalid, named after the Scale unless the resource is a custom one."""
+    """Returns the replicas of a Scale; raises Invalid unless the resource is a custom one, which has a schema, too."""
     replicas = _number(_get(scale, ".spec.replicas")) or 0
-    if replicas >= 0:
+    if replicas >= 0 or served.custom:
         return replicas
-    if served.custom:
-        path = _paths(served).spec
-        raise status_errors.invalid(
-            served, name, [field_errors.invalid(path, replicas, "should be a non-negative integer")]
-        )
     cause = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
     text = f'{KIND}.{GROUP} "{name}" is invalid: {cause.field}: {cause.message}'
     raise Invalid(text, details={"name": name, "group": GROUP, "kind": KIND}, causes=[cause])

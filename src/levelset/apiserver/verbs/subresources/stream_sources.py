@@ -27,6 +27,7 @@ from typing import Final
 import msgspec
 
 from levelset.apiserver.resources.served_resource import Object
+from levelset.apiserver.wire.request_options import is_true
 
 __all__ = [
     "STDERR",
@@ -61,7 +62,7 @@ class StreamRequest(msgspec.Struct, frozen=True):
 
     def is_set(self, name: str) -> bool:
         """Whether a parameter is true."""
-        return self.parameter(name).lower() in ("1", "t", "true")
+        return is_true(next(iter(self.query.get(name, ())), None))
 
 
 class TerminalSize(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """The `token` subresource of service accounts: issues a token for a TokenRequest."""
 
 import functools
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import builtin_kind, field_errors
 from levelset.apiserver.verbs.get_and_list import get_item
+from levelset.apiserver.verbs.write_admission import admit_posted
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import read_object
 from levelset.apiserver.wire.request_options import WriteOptions, write_options
@@ -55,13 +57,17 @@ class TokenRequests:
             raise method_not_allowed()
         tree, options = _read(request, path.namespace, path.name, warnings)
         account = served_tree(served, get_item(state, served, path.namespace, path.name))
-        spec: Object = tree["spec"]
+        tree["metadata"] |= {"name": path.name, "namespace": path.namespace}
+        is_given = bool(list_member(tree["spec"], "audiences"))
+        tree["spec"]["audiences"] = list_member(tree["spec"], "audiences") or [AUDIENCE]
+        await admit_posted(state, served, tree, options, request, kind=_REQUEST, warnings=warnings)
+        spec = _checked_spec(tree)  # as mutating plugins have left it
         bound = _bound(state, account, map_member(spec, "boundObjectRef"))
         expires = state.now() + timedelta(seconds=spec["expirationSeconds"])
         now = format_timestamp(state.now())
-        tree["metadata"] |= {"name": path.name, "namespace": path.namespace}
         tree["metadata"] |= {"uid": new_uid(state.random), "creationTimestamp": now}
-        strategy.track_new_object(_REQUEST, tree, manager=options.manager, now=now)
+        owned = spec if is_given else {name: value for name, value in spec.items() if name != "audiences"}
+        strategy.track_new_object(_REQUEST, {**tree, "spec": owned}, manager=options.manager, now=now)
         for entry in tree["metadata"].get("managedFields", ()):
             entry["subresource"] = "token"
         audiences = list_member(spec, "audiences") or [AUDIENCE]
@@ -76,19 +82,27 @@ def _read(request: Request, namespace: str, name: str, warnings: list[str]) -> t
         raise too_large(MAX_REVIEW_BYTES)
     body = read_object(request)
     body.tree.pop("status", None)  # Go clients send an empty one
-    options = write_options(request, "CreateOptions", duplicates=body.duplicates)
+    options = write_options(request, "CreateOptions", subresource="token", duplicates=body.duplicates)
     decoded = strategy.decode_new(_REQUEST, namespace, body.tree, options)
     warnings += options.warnings
+    if decoded.causes:
+        raise status_errors.invalid(_REQUEST, "", decoded.causes)
     given = body.tree["metadata"].get("name")
     if given and given != name:
-        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
-    spec = map_member(body.tree, "spec")
+        problem = "must match the service account name if specified"
+        raise status_errors.invalid(_REQUEST, name, [field_errors.invalid("metadata.name", given, problem)])
+    body.tree["spec"] = _checked_spec(body.tree)
+    return body.tree, options
+
+
+def _checked_spec(tree: Object) -> Object:
+    """Returns the spec with a duration; raises Invalid if it is too short or too long."""
+    spec = map_member(tree, "spec")
     seconds = spec.get("expirationSeconds")
-    causes = decoded.causes or _check_seconds(seconds)
+    causes = _check_seconds(seconds)
     if causes:
         raise status_errors.invalid(_REQUEST, "", causes)
-    body.tree["spec"] = {**spec, "expirationSeconds": seconds or DEFAULT_SECONDS}
-    return body.tree, options
+    return {**spec, "expirationSeconds": seconds or DEFAULT_SECONDS}
 
 
 def _check_seconds(seconds: Any) -> list[Cause]:
@@ -110,18 +124,23 @@ def _bound(state: ServerState, account: Object, reference: Object) -> Object | N
     plural = _BOUND.get(str(kind)) if reference.get("apiVersion") in ("v1", None, "") else None
     served = None if plural is None else state.catalog.find("", "v1", plural)
     if served is None:
-        raise BadRequest(f"cannot bind token to a {reference.get('apiVersion')} {kind}: use a v1 Pod, Secret or Node")
+        version = str(reference.get("apiVersion") or "")
+        known = version if "/" in version else f"/{version}"  # as Go writes a group, a version and a kind
+        raise BadRequest(f"cannot bind token to object of type {known}, Kind={kind or ''}")
     if not name:
-        raise status_errors.not_found(served, name)
+        raise BadRequest("Name parameter required.")
     found = served_tree(served, get_item(state, served, account["metadata"]["namespace"], name))
     uid, given = found["metadata"].get("uid"), reference.get("uid")
     if given and given != uid:
         problem = f"the UID in the bound object reference ({given}) does not match the UID in record"
-        raise status_errors.conflict(served, name, f"{problem}. The object might have been deleted and then recreated")
+        text = f"{problem}. The object might have been deleted and then recreated"
+        raise status_errors.conflict(replace(served, group="", plural=str(kind)), name, text)
     if (
         kind == "Pod"
         and (map_member(found, "spec").get("serviceAccountName") or "default") != account["metadata"]["name"]
     ):
         name = account["metadata"]["name"]
-        raise BadRequest(f'cannot bind token for serviceaccount "{name}" to a pod that runs with another one')
+        raise BadRequest(
+            f'cannot bind token for serviceaccount "{name}" to pod running with different serviceaccount name.'
+        )
     return found

@@ -28,13 +28,15 @@ from levelset.runtime.manager.leader_election import Lease, LeaseSpec, lease_tim
 from levelset.runtime.manager.sharding.membership import LeaseTimes, MemberRecord, Membership
 from levelset.runtime.manager.sharding.rendezvous import ALGORITHM, View
 
-__all__ = ["MemberReport", "MovingWork", "ShardMember", "Sharding"]
+__all__ = ["KEYS_ANNOTATION", "SHARDS_LABEL", "MemberReport", "MovingWork", "ShardMember", "Sharding"]
 
 _GROUP: Final = "sharding.levelset.dev"
-_LABEL: Final = f"{_GROUP}/name"
+SHARDS_LABEL: Final = f"{_GROUP}/name"
+"""The label of the Leases of members, with the name of the shards."""
 _ACKNOWLEDGED: Final = f"{_GROUP}/acknowledged"
 _ALGORITHM: Final = f"{_GROUP}/algorithm"
-_KEYS: Final = f"{_GROUP}/keys"
+KEYS_ANNOTATION: Final = f"{_GROUP}/keys"
+"""The annotation of these Leases with the number of objects that the member owns."""
 _RETRY: Final = f"{_GROUP}/retry-milliseconds"
 _POLL: Final = 0.05
 """Seconds between two checks whether what moves has stopped."""
@@ -207,7 +209,7 @@ class ShardMember:
 
     async def run(self) -> None:
         """Joins, and takes part until it is cancelled; raises LeaseLost once the Lease may be lost."""
-        labels = f"{_LABEL}={self.settings.name}"
+        labels = f"{SHARDS_LABEL}={self.settings.name}"
         declared = self._cluster.declare(Lease, namespace=self.ref.namespace, labels=labels)
         async with declared as handle:
             self._store = handle.store
@@ -290,7 +292,7 @@ class ShardMember:
         metadata = ObjectMeta(
             name=self.ref.name,
             namespace=self.ref.namespace,
-            labels={**self.settings.labels, _LABEL: self.settings.name},
+            labels={**self.settings.labels, SHARDS_LABEL: self.settings.name},
             annotations=self._annotations(frozenset()),
         )
         stamp = self._stamp()
@@ -315,7 +317,9 @@ class ShardMember:
 
     async def _begin(self) -> bool:
         # Without a resource version the list is consistent: it has every Lease that was created before.
-        listed = await self._client.list(Lease, namespace=self.ref.namespace, labels=f"{_LABEL}={self.settings.name}")
+        listed = await self._client.list(
+            Lease, namespace=self.ref.namespace, labels=f"{SHARDS_LABEL}={self.settings.name}"
+        )
         found: dict[str, MemberRecord] = {}
         for lease in listed:
             name = self._name_of(lease.name)
@@ -392,7 +396,7 @@ class ShardMember:
         return {
             _ACKNOWLEDGED: ",".join(sorted(acknowledged)),
             _ALGORITHM: ALGORITHM,
-            _KEYS: str(self._work.keys()),
+            KEYS_ANNOTATION: str(self._work.keys()),
             _RETRY: str(round(1000 * self.settings.retry)),
         }
 
@@ -497,7 +501,7 @@ def _read(lease: Lease) -> MemberRecord:
         version=lease.metadata.resource_version,
         duration=float(lease.spec.lease_duration_seconds or 0),
         acknowledged=frozenset(filter(None, annotations.get(_ACKNOWLEDGED, "").split(","))),
-        keys=_number(annotations.get(_KEYS, "")),
+        keys=_number(annotations.get(KEYS_ANNOTATION, "")),
         algorithm=annotations.get(_ALGORITHM, ""),
         retry=_number(annotations.get(_RETRY, "")) / 1000,
     )

@@ -5,7 +5,6 @@ Names in the archive are absolute paths without the first slash, so that it is u
 
 import base64
 import io
-import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -59,6 +58,8 @@ class _Rules(Struct, frozen=True):
 
 def archive_of(members: Iterable[Member], *, at: float) -> bytes:
     """A tar archive of all members with the modification time `at`, in seconds since 1970; pure."""
+    import tarfile  # noqa: PLC0415  # it takes a while to load, and few containers get files
+
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w:", format=tarfile.PAX_FORMAT) as tar:
         for one in members:

@@ -8,7 +8,6 @@ from typing import Final
 from levelset.errors import ConfigError
 from levelset_dcp.engines.cli.engine import CliEngine, DockerEngine, PodmanEngine
 from levelset_dcp.engines.interface import Engine
-from levelset_dcp.engines.memory.engine import InMemoryEngine
 from levelset_dcp.engines.models import EngineStatus
 
 __all__ = ["NONE", "RUNTIMES", "choose_engine", "known_engines", "open_engine", "open_runtime"]
@@ -62,9 +61,12 @@ async def open_runtime(name: str | None) -> AsyncGenerator[Engine | None, None]:
         yield None
         return
     if name == "memory":
+        # Imported late: few sessions run without containers of a real engine.
+        from levelset_dcp.engines.memory.engine import InMemoryEngine  # noqa: PLC0415
+
         yield InMemoryEngine()
         return
     async with open_engine(name) as engine:
-        status = await engine.check_status()
+        status = await engine.check_status(cached=True)
         # An engine that was named is used even if it is not installed or started yet.
         yield engine if name is not None or status.is_installed else None

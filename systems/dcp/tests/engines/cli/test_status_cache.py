@@ -26,3 +26,19 @@ async def test_concurrent_callers_share_a_check_and_an_old_status_is_refreshed()
     assert checks == 2
     assert (await cache.cached()).is_running
     assert checks == 3
+
+
+@virtual
+async def test_a_status_that_was_checked_just_before_is_not_checked_again_at_once() -> None:
+    checks: list[float] = []
+
+    async def check() -> EngineStatus:
+        checks.append(timing.now())
+        return EngineStatus(is_installed=True, is_running=True)
+
+    cache = StatusCache(check)
+    await cache.now()
+    async with cache:
+        await cache.cached()
+        await timing.sleep(11)
+    assert checks == [0.0, 5.0, 10.0]

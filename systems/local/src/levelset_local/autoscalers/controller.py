@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from levelset import Action, Context, Controller, MergePatch, Object, Ref, requeue, watches
+from levelset import Action, Context, Controller, LabelSelector, MergePatch, Object, Ref, requeue, watches
 from levelset.kinds.apps_v1 import Deployment, ReplicaSet, StatefulSet
 from levelset.kinds.autoscaling_v2 import HorizontalPodAutoscaler
-from levelset.kinds.core_v1 import Pod
+from levelset.kinds.core_v1 import Pod, ReplicationController
 from levelset_local.autoscalers.cpu_usage import CpuUsage
 from levelset_local.autoscalers.plan import make_plan
 from levelset_local.autoscalers.replica_count import History
@@ -17,12 +17,13 @@ _PERIOD: Final = 15.0
 _TARGETS: Final[dict[str, type[Any]]] = {
     "Deployment": Deployment,
     "ReplicaSet": ReplicaSet,
+    "ReplicationController": ReplicationController,
     "StatefulSet": StatefulSet,
 }
 
 
 def autoscalers_controller(usage: CpuUsage, *, concurrency: int = 4) -> Controller[HorizontalPodAutoscaler]:
-    """The controller that scales Deployments, ReplicaSets and StatefulSets by the processor time of their Pods.
+    """The controller that scales Deployments, StatefulSets and the like by the processor time of their Pods.
 
     It remembers recommendations and changes in memory, as that of Kubernetes does: a restart loses it.
     """
@@ -36,7 +37,7 @@ def autoscalers_controller(usage: CpuUsage, *, concurrency: int = 4) -> Controll
             text = f"the HPA controller was unable to get the target's current scale: {reference.kind} {reference.name}"
             ctx.record(owner, "FailedGetScale", f"{text} not found", warning=True)
             return requeue(_PERIOD)
-        selector = target.spec.selector.selector
+        selector = _selector_of(target)
         found = await ctx.list(Pod, namespace=owner.namespace)
         pods = [pod for pod in found if selector.matches(pod.metadata.labels)]
         current = 1 if target.spec.replicas is None else target.spec.replicas
@@ -60,12 +61,19 @@ def autoscalers_controller(usage: CpuUsage, *, concurrency: int = 4) -> Controll
         # Cached only: all are read every 15 seconds.
         watches(Deployment, to=_no_autoscalers),
         watches(ReplicaSet, to=_no_autoscalers),
+        watches(ReplicationController, to=_no_autoscalers),
         watches(StatefulSet, to=_no_autoscalers),
         watches(Pod, to=_no_autoscalers),
         gone=gone,
         concurrency=concurrency,
         name="autoscalers",
     )
+
+
+def _selector_of(target: Any) -> LabelSelector:
+    """The selector of a target's Pods; a ReplicationController has that of the older form."""
+    selector = target.spec.selector
+    return LabelSelector.of(selector) if isinstance(target, ReplicationController) else selector.selector
 
 
 def _no_autoscalers(_: Object) -> Iterable[Ref[HorizontalPodAutoscaler]]:

@@ -1,10 +1,11 @@
 """The controller of PodDisruptionBudgets: writes how many Pods may be evicted, on which the server relies."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from levelset import Action, Context, Controller, Object, Ref, any_of, by, watches
 from levelset.kinds.apps_v1 import Deployment, ReplicaSet, StatefulSet
-from levelset.kinds.core_v1 import Pod
+from levelset.kinds.core_v1 import Pod, ReplicationController
 from levelset.kinds.policy_v1 import PodDisruptionBudget
 from levelset.objects import controller_of
 from levelset.runtime.controller import SELF_CHANGES
@@ -12,6 +13,11 @@ from levelset_local.disruption_budgets.plan import NoScale, failed_status, make_
 from levelset_local.ownership import SelectorRegistry, requeue_action
 
 __all__ = ["disruption_budgets_controller"]
+
+_SCALED: Final[dict[str, type[Any]]] = {
+    "ReplicationController": ReplicationController,
+    "StatefulSet": StatefulSet,
+}
 
 
 def disruption_budgets_controller(*, concurrency: int = 4) -> Controller[PodDisruptionBudget]:
@@ -45,6 +51,7 @@ def disruption_budgets_controller(*, concurrency: int = 4) -> Controller[PodDisr
         reconcile,
         watches(Pod, to=selectors.owners_selecting),
         watches(ReplicaSet, to=selectors.owners_near),
+        watches(ReplicationController, to=selectors.owners_near),
         watches(StatefulSet, to=selectors.owners_near),
         watches(Deployment, to=_no_budgets),  # cached only: a change of its scale changes its ReplicaSets
         gone=gone,
@@ -74,8 +81,8 @@ def _scales(pods: Sequence[Pod], ctx: Context) -> dict[str, int]:
         ref = controller_of(pod)
         if ref is None or ref.uid in found:
             continue
-        if ref.kind == "StatefulSet":
-            owner = ctx.cached(Ref(StatefulSet, ref.name, pod.namespace))
+        if ref.kind in _SCALED:
+            owner = ctx.cached(Ref(_SCALED[ref.kind], ref.name, pod.namespace))
             if owner is not None:
                 found[ref.uid] = 1 if owner.spec.replicas is None else owner.spec.replicas
         elif ref.kind == "ReplicaSet":

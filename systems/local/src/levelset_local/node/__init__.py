@@ -1,6 +1,7 @@
 """The node agent: runs Pods as processes of this machine, as a kubelet runs them as containers."""
 
 from levelset_local.node.images import COMMAND_ANNOTATION, ENTRY_POINT_GROUP, Images, NoProgram
+from levelset_local.node.namespaces import check_namespaces
 from levelset_local.node.node import Node, inherited_environment, log_key, machine_size
 from levelset_local.node.node_registration import node_controller, node_object, node_status
 from levelset_local.node.plan import Plan, plan
@@ -28,6 +29,7 @@ __all__ = [
     "RecordStore",
     "RestartBackoff",
     "SharedAddress",
+    "check_namespaces",
     "inherited_environment",
     "log_key",
     "machine_size",

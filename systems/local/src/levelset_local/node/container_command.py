@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from levelset import replace
 from levelset.kinds.core_v1 import Container, Service
 from levelset_local.node.config_sources import ConfigSources
 from levelset_local.node.downward_api import PodInfo
@@ -18,6 +19,7 @@ from levelset_local.node.mounts import (
     set_up_volume,
     termination_message_path,
 )
+from levelset_local.node.namespaces import in_namespaces
 from levelset_local.node.node import Node
 from levelset_local.node.pod_record import WaitingReason
 from levelset_local.node.volumes import BadVolume, volume_contents
@@ -60,7 +62,10 @@ def container_command(
         root.mkdir(parents=True, exist_ok=True)
         mount(container, volumes, root, variables, node.pod_folder(pod.metadata.uid))
         _clear_termination_message(root, container, node.pod_folder(pod.metadata.uid))
-        return _command(node, container, variables, words, str(root))
+        command = _command(node, container, variables, words, str(root))
+        if not node.namespaces:
+            return command
+        return replace(command, argv=in_namespaces(command.argv, pod, container, root))
     except BadEnvironment as error:
         raise StartBlocked("CreateContainerConfigError", str(error)) from error
     except NoProgram as error:

@@ -34,6 +34,8 @@ class ContainerRun(Struct, frozen=True, kw_only=True):
     """The folder below which the container finds its mount paths."""
     log: str
     """The key of its log."""
+    enter: tuple[str, ...] = ()
+    """What comes before a command that runs in the container; nothing unless it has namespaces."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -12,7 +12,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from importlib.metadata import entry_points
+from functools import cached_property
 from typing import Final, cast
 
 from levelset.errors import ConfigError
@@ -31,6 +31,9 @@ class NoProgram(LookupError):
 
 def installed_images() -> dict[str, tuple[str, ...]]:
     """The lines that installed packages add to the table; raises ConfigError if an entry point names no mapping."""
+    # Imported late: the reader of metadata takes longer to load than the node.
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
     table: dict[str, tuple[str, ...]] = {}
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda one: one.name):
         given: object = point.load()
@@ -44,7 +47,10 @@ def installed_images() -> dict[str, tuple[str, ...]]:
 
 
 class Images:
-    """The table from image globs to programs: the given lines, then those of installed packages."""
+    """The table from image globs to programs: the given lines, then those of installed packages.
+
+    Those are read at the first look-up, which raises ConfigError if an entry point is wrong.
+    """
 
     def __init__(
         self,
@@ -53,14 +59,18 @@ class Images:
         installed: bool = True,
         find: Callable[[str], str | None] | None = None,
     ) -> None:
-        lines = {glob: _argv(glob, argv) for glob, argv in (table or {}).items()}
-        for glob, argv in (installed_images() if installed else {}).items():
-            lines.setdefault(glob, argv)
-        self._lines = lines
+        self._given = {glob: _argv(glob, argv) for glob, argv in (table or {}).items()}
+        self._has_installed = installed
         self._find: Callable[[str], str | None] = shutil.which if find is None else find
 
     def __repr__(self) -> str:
         return f"<Images {', '.join(self._lines) or 'without a line'}>"
+
+    @cached_property
+    def _lines(self) -> dict[str, tuple[str, ...]]:
+        """All lines; the first that matches is used."""
+        more = installed_images() if self._has_installed else {}
+        return {**self._given, **{glob: argv for glob, argv in more.items() if glob not in self._given}}
 
     def command(self, pod: Pod, container: Container) -> tuple[str, ...]:
         """The command line of a container, before `$(VAR)` is expanded; raises NoProgram if there is none.

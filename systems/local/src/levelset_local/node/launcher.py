@@ -13,6 +13,7 @@ from levelset.kinds.core_v1 import Container, Pod, Service
 from levelset_local.node.config_sources import ConfigSources
 from levelset_local.node.container_command import StartBlocked, check_command, container_command, set_up_volumes
 from levelset_local.node.container_run import ContainerRun
+from levelset_local.node.namespaces import entering
 from levelset_local.node.node import Node, log_key
 from levelset_local.node.plan import Stop
 from levelset_local.node.pod_record import ContainerRecord, PodRecord, RunningProcess, Termination, mark_lost
@@ -128,6 +129,7 @@ class Launcher:
             address=record.address,
             root=self._node.mount_root(record.uid, container.name),
             log=log_key(record.uid, container.name, one.restarts),
+            enter=entering(process.identity.pid) if self._node.namespaces else (),
         )
 
     async def stop(self, inputs: PodInputs, record: PodRecord, step: Stop, ctx: Context) -> PodRecord:

@@ -46,6 +46,8 @@ class Node:
     environment: Mapping[str, str] = field(default_factory=lambda: inherited_environment(os.environ))
     """The variables that every container inherits."""
     allocatable: Mapping[str, Quantity] = field(default_factory=lambda: dict(machine_size()))
+    namespaces: bool = False
+    """Whether containers find their volumes at their mount paths, by namespaces of their own."""
     record_store: RecordStore | None = None
     """The store of the Pod records; None for files below `folder`."""
 

@@ -52,7 +52,7 @@ def pod_streams(node: Node, find_run: FindRun) -> StreamSources:
             raise BadRequest("commands cannot be run on this node")
         root = str(run.root)
         mounts = mount_paths(run.container)
-        argv = tuple(rewrite_mount_path(word, mounts, root) for word in words)
+        argv = (*run.enter, *(rewrite_mount_path(word, mounts, root) for word in words))
         command = replace(run.command, argv=argv)
         return lambda streams: _exec(node, runner, run, command, streams)
 

@@ -45,19 +45,28 @@ class BadProbe(ValueError):
     """A probe or hook cannot be run; the message says why, and what to use instead."""
 
 
-def probe_check(probe: Probe, container: Container, command: Command, address: str) -> Check:
-    """The check that a probe makes of a container with this command at this address; raises BadProbe."""
+def probe_check(
+    probe: Probe, container: Container, command: Command, address: str, enter: tuple[str, ...] = ()
+) -> Check:
+    """The check that a probe makes of a container with this command at this address; raises BadProbe.
+
+    `enter` comes before the command of an exec probe.
+    """
     if probe.grpc is not None:
         raise BadProbe("grpc probes are not supported here; use httpGet, tcpSocket or exec")
-    return _check(probe, container, command, address)
+    return _check(probe, container, command, address, enter)
 
 
-def hook_check(handler: LifecycleHandler, container: Container, command: Command, address: str) -> Check | None:
+def hook_check(
+    handler: LifecycleHandler, container: Container, command: Command, address: str, enter: tuple[str, ...] = ()
+) -> Check | None:
     """The check that a lifecycle hook makes; None if the hook only sleeps."""
-    return None if handler.sleep is not None else _check(handler, container, command, address)
+    return None if handler.sleep is not None else _check(handler, container, command, address, enter)
 
 
-def _check(handler: Probe | LifecycleHandler, container: Container, command: Command, address: str) -> Check:
+def _check(
+    handler: Probe | LifecycleHandler, container: Container, command: Command, address: str, enter: tuple[str, ...]
+) -> Check:
     if handler.http_get is not None:
         return _http(handler.http_get, container, address)
     if handler.tcp_socket is not None:
@@ -65,7 +74,7 @@ def _check(handler: Probe | LifecycleHandler, container: Container, command: Com
     if handler.exec is not None and handler.exec.command:
         root, mounts = command.env.get(MOUNT_ROOT, ""), mount_paths(container)
         words = (rewrite_mount_path(expand(word, command.env), mounts, root) for word in handler.exec.command)
-        return ExecCheck(replace(command, argv=tuple(words)))
+        return ExecCheck(replace(command, argv=(*enter, *words)))
     raise BadProbe("it has no handler; give it an httpGet, a tcpSocket or an exec with a command")
 
 
@@ -110,7 +119,7 @@ def stop_signal(container: Container) -> int:
 async def run_hook(node: Node, run: ContainerRun, handler: LifecycleHandler, *, within: float) -> ProbeResult:
     """Runs a lifecycle hook; one that takes longer than `within` seconds has failed."""
     try:
-        check = hook_check(handler, run.container, run.command, run.address)
+        check = hook_check(handler, run.container, run.command, run.address, run.enter)
     except BadProbe as error:
         return ProbeResult("Failure", str(error))
     if check is not None:
@@ -153,7 +162,7 @@ async def _run_probe(node: Node, run: ContainerRun, report: Report, kind: ProbeT
     """Runs one probe periodically; one that cannot be run is reported, and never succeeds."""
     on_result = _ProbeResults(run, report, kind, probe)
     try:
-        check = probe_check(probe, run.container, run.command, run.address)
+        check = probe_check(probe, run.container, run.command, run.address, run.enter)
         pace = pace_of(probe, until_success=kind == "Startup")
     except (BadProbe, ConfigError) as error:
         report(event_pending("Unhealthy", f"{kind} probe errored: {error}"))

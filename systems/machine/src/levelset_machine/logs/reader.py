@@ -16,13 +16,19 @@ _PREFIX: Final = 64
 
 
 class LineDecoder:
-    """Decodes the bytes of a log into numbered lines."""
+    """Decodes the bytes of a log into numbered lines, with a line that marks what was dropped before it was read."""
 
     def __init__(self, *, is_raw: bool, before: int = 0) -> None:
         """Begins after `before` lines, which matters for raw logs only: stored lines carry their number."""
         self._is_raw = is_raw
         self._number = before
-        self._splitter = LineSplitter(MAX_LINE if is_raw else MAX_LINE + _PREFIX)
+        self._is_number_known = is_raw
+        """Whether `_number` is that of the line before: the first stored line that is read says its own."""
+        self._splitter = self._new_splitter()
+        self._dropped = 0
+        """Bytes that were dropped since the last line."""
+        self._before_next = before
+        """Lines of a raw log before the next one, if some were dropped."""
 
     def add(self, chunk: bytes) -> Iterator[Line]:
         """The lines that these bytes complete."""
@@ -32,15 +38,39 @@ class LineDecoder:
         """The last line, if it has no line feed."""
         return self._numbered(self._splitter.end())
 
+    def skip(self, count: int, *, before: int) -> None:
+        """Says that `count` bytes were dropped by a rotation before they were read; `before` is as for a new decoder.
+
+        The next line follows a mark, which takes the number of the last line that was dropped, and the time of the next
+        one: clients that parse numbers and times see both in order, and each number once.
+        """
+        self._dropped += count
+        self._splitter = self._new_splitter()  # the rest of a line that was begun is among what was dropped
+        self._before_next = before
+
+    def _new_splitter(self) -> LineSplitter:
+        return LineSplitter(MAX_LINE if self._is_raw else MAX_LINE + _PREFIX)
+
     def _numbered(self, pieces: Iterable[Line]) -> Iterator[Line]:
         for piece in pieces:
             if piece.is_rest:
                 yield replace(piece, number=self._number)
                 continue
-            number = self._number + 1
+            number = (self._before_next if self._dropped and self._is_raw else self._number) + 1
             line = replace(piece, number=number) if self._is_raw else decode_line(piece, number)
-            self._number = line.number
+            if self._dropped:
+                yield self._mark(line)
+            self._number, self._is_number_known = line.number, True
             yield line
+
+    def _mark(self, following: Line) -> Line:
+        """The line that stands for the dropped ones before `following`."""
+        lines = following.number - self._number - 1
+        # A damaged line has no number of its own, and says nothing about those before it.
+        what = f"{lines} lines" if self._is_number_known and lines > 0 else f"{self._dropped} bytes"
+        self._dropped = 0
+        text = f"[log rotation: {what} were dropped before they could be read]"
+        return Line(text.encode(), following.number - 1, following.time)
 
 
 class LineFilter:
@@ -53,6 +83,8 @@ class LineFilter:
         self._bytes_left = options.limit_bytes
         self._is_inside = False
         """Whether the last piece belongs to a selected line that has not ended."""
+        self._is_cut = False
+        """Whether the rest of such a line was dropped, so that the next line needs a line feed before it."""
 
     @property
     def is_full(self) -> bool:
@@ -64,7 +96,7 @@ class LineFilter:
 
     def write(self, lines: Iterable[Line]) -> bytes:
         """The formatted output for these lines; call it in the order of the log."""
-        output = b"".join(self._format(line) for line in lines if self._selects(line))
+        output = b"".join(self._separator(line) + self._format(line) for line in lines if self._selects(line))
         if self._bytes_left is None:
             return output
         output = output[: self._bytes_left]
@@ -76,6 +108,7 @@ class LineFilter:
         if line.is_rest:
             selected = self._is_inside
         else:
+            self._is_cut = self._is_cut or self._is_inside
             selected = self._matches(line)
             if selected and self._lines_left is not None:
                 self._lines_left -= 1
@@ -88,6 +121,11 @@ class LineFilter:
         if self._lines_left is not None and self._lines_left <= 0:
             return False
         return not line.time or line.time >= self._since
+
+    def _separator(self, line: Line) -> bytes:
+        """A line feed after a line whose rest was dropped."""
+        is_cut, self._is_cut = self._is_cut, False
+        return b"\n" if is_cut and not line.is_rest else b""
 
     def _format(self, line: Line) -> bytes:
         words = list[bytes]()

@@ -212,7 +212,8 @@ class LogStore:
         """Reads a log in chunks, of whole lines where possible; see LogOptions.
 
         Following ends when all sinks are closed and everything was read. A log that is removed meanwhile is read to its
-        end. Raises NotFound if there is no such log.
+        end. Lines that a rotation drops before a slow reader has read them are replaced by one line that says how many
+        they were. Raises NotFound if there is no such log.
         """
         return self._chunks_of(key, options or LogOptions())
 
@@ -285,8 +286,9 @@ async def _chunks(source: LogSource, log: _Log | None, options: LogOptions) -> A
         while offset < end and not selected.is_full:
             data = await source.read(offset, min(BLOCK, end - offset))
             if not data:  # these lines were dropped before they were read, or the file was truncated
-                offset = source.start if source.start > offset else end
-                lines = LineDecoder(is_raw=source.is_raw, before=source.lines_before)
+                next_offset = source.start if source.start > offset else end
+                lines.skip(next_offset - offset, before=source.lines_before)
+                offset = next_offset
                 continue
             offset += len(data)
             if chunk := selected.write(lines.add(data)):

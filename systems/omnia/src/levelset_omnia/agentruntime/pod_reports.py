@@ -5,9 +5,7 @@ it only while an agent has no ready Pods, or while a canary is judged by its err
 """
 
 import asyncio
-import http.client
 import json
-import urllib.request
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -72,12 +70,20 @@ async def read_report(address: str, port: int) -> PodReport | None:
     try:
         tree = await asyncio.to_thread(_get, f"http://{host}:{port}/report")
         return convert(tree, PodReport)
-    except (OSError, ValueError, http.client.HTTPException, ValidationError):
+    except (OSError, ValueError, ValidationError):
         return None
 
 
 def _get(url: str) -> Any:
+    """The JSON at a URL; OSError or ValueError if there is none."""
+    # Imported late: they bring parsers of mails along, and a system without a Pod reads no report.
+    from http.client import HTTPException  # noqa: PLC0415
+    from urllib.request import ProxyHandler, build_opener  # noqa: PLC0415
+
     # No proxy of the environment: the address is that of a Pod.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=_TIMEOUT) as answer:
-        return json.loads(answer.read(_MAX_REPORT))
+    opener = build_opener(ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=_TIMEOUT) as answer:
+            return json.loads(answer.read(_MAX_REPORT))
+    except HTTPException as error:
+        raise OSError(f"{url} does not answer as an HTTP server") from error

@@ -1,8 +1,6 @@
 """The rules of Jobs and CronJobs, and of schedules and time zones."""
 
 import re
-import zoneinfo
-from pathlib import Path
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import (
@@ -24,6 +22,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     on_create,
 )
 from levelset.apiserver.registry.builtin.rules.workload_rules import counts, selects
+from levelset.apiserver.registry.time_zones import zone_names
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -580,23 +579,8 @@ def _time_zone(spec: Any, at: str, out: list[Cause], old: Any) -> None:
 
 def _zone_problem(zone: str) -> str:
     # Without any time zones on this machine every name is accepted.
-    return "" if not ZONES or zone in ZONES or zone in ("", "UTC", "Local") else f"unknown time zone {zone}"
-
-
-def _zone_names() -> frozenset[str]:
-    """The names of the time zones of this machine; read once, with the module, so that no request waits for files."""
-    names: set[str] = set()
-    for folder in map(Path, zoneinfo.TZPATH):
-        listed = folder / "tzdata.zi"
-        if listed.is_file():
-            found = re.findall(rb"^(?:Z|L \S+) (\S+)", listed.read_bytes(), re.MULTILINE)
-            names.update(one.decode(errors="replace") for one in found)
-        elif folder.is_dir():
-            names |= {str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file()}
-    return frozenset(names)
-
-
-ZONES: Final = _zone_names()
+    zones = zone_names()
+    return "" if not zones or zone in zones or zone in ("", "UTC", "Local") else f"unknown time zone {zone}"
 
 
 def _job_template(spec: Any, at: str, out: list[Cause], _context: Any) -> None:

@@ -56,6 +56,7 @@ class StatusCache:
         return self._last
 
     async def _poll(self) -> None:
+        await self.cached()  # who chose this engine among others has checked it just before
         while True:
-            await self.now()
             await timing.sleep(self._period)
+            await self.now()

@@ -31,6 +31,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import Required, Tabl
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
+from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.quantity import Quantity
 
 __all__ = [
@@ -454,7 +455,7 @@ def _windows_user(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     out.extend([field_errors.invalid(f"{at}.runAsUserName", name, one) for one in problems])
 
 
-_WINDOWS_DOMAIN: Final = re.compile(
+_WINDOWS_DOMAIN: Final = Pattern(
     r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}|[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*'
 )
 WINDOWS_OPTIONS: Final = Table(("gmsaCredentialSpecName", dns_subdomain), ("", _windows_user))

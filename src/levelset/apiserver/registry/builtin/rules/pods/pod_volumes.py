@@ -24,6 +24,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import Required, Tabl
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
+from levelset.objects.lazy_pattern import Pattern
 
 __all__ = [
     "CLAIM_SPEC",
@@ -292,7 +293,7 @@ CLAIM_TEMPLATE: Final = Table(
     ("spec", always(lambda value, at, out, context: CLAIM_SPEC(value or {}, at, out, context))),
 )
 
-_IQN: Final = re.compile(r"iqn\.\d{4}-\d{2}\.([\w.-]+)(:[^,;*&$|\s]+)$|eui\.[0-9a-fA-F]{16}$|naa\.[0-9a-fA-F]{32}$")
+_IQN: Final = Pattern(r"iqn\.\d{4}-\d{2}\.([\w.-]+)(:[^,;*&$|\s]+)$|eui\.[0-9a-fA-F]{16}$|naa\.[0-9a-fA-F]{32}$")
 
 
 def is_initiator(text: str) -> bool:
@@ -371,7 +372,7 @@ def _quobyte_registry(value: Any, at: str, out: list[Cause], _context: Any) -> N
         out.extend([field_errors.invalid(f"{at}.registry", registry, detail) for _ in wrong])
 
 
-_HOST_AND_PORT: Final = re.compile(r"(?:[^:\[\]]*|\[[^\[\]]*\]):[^:\[\]]*")
+_HOST_AND_PORT: Final = Pattern(r"(?:[^:\[\]]*|\[[^\[\]]*\]):[^:\[\]]*")
 _PARTITION: Final = between(0, 255, "must be between 1 and 255, inclusive")
 HOST_PATH_TYPES: Final = (
     *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"),
