@@ -70,7 +70,7 @@ class Server:
 
 
 @contextmanager
-def serve(folder: Path | None = None) -> Generator[Server]:
+def serve(folder: Path | None = None, service_ranges: str = "10.96.0.0/16") -> Generator[Server]:
     """Starts etcd and kube-apiserver with an empty store; both are stopped at the end."""
     programs = build()
     with TemporaryDirectory(dir=folder) as place:
@@ -80,7 +80,7 @@ def serve(folder: Path | None = None) -> Generator[Server]:
         server = Server(f"https://127.0.0.1:{secure}", secrets.token_hex(16))
         processes = [_start_etcd(programs["etcd"], home, endpoint, f"http://127.0.0.1:{peer}")]
         try:
-            processes.append(_start_kube_apiserver(programs["kube-apiserver"], home, endpoint, server))
+            processes.append(_start_kube_apiserver(programs["kube-apiserver"], home, endpoint, server, service_ranges))
             _wait_ready(server, processes)
             yield server
         finally:
@@ -95,7 +95,9 @@ def _start_etcd(program: Path, home: Path, client: str, peer: str) -> subprocess
     return _start(program, flags, home / "etcd.log")
 
 
-def _start_kube_apiserver(program: Path, home: Path, etcd: str, server: Server) -> subprocess.Popen[bytes]:
+def _start_kube_apiserver(
+    program: Path, home: Path, etcd: str, server: Server, service_ranges: str
+) -> subprocess.Popen[bytes]:
     tokens, key = home / "tokens.csv", home / "service-accounts.key"
     tokens.write_text(f"{server.token},{_USERNAME},{_USERNAME},system:masters\n")
     tokens.chmod(0o600)
@@ -109,7 +111,7 @@ def _start_kube_apiserver(program: Path, home: Path, etcd: str, server: Server) 
         f"--token-auth-file={tokens}",
         "--authorization-mode=RBAC",
         "--allow-privileged=true",
-        "--service-cluster-ip-range=10.96.0.0/16",
+        f"--service-cluster-ip-range={service_ranges}",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={key}",
         f"--service-account-signing-key-file={key}",

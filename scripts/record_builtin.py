@@ -19,7 +19,7 @@ from scripts.kube_server import Server, serve
 
 from tests.conformance.builtin import recorded_objects, recorded_requests, recorded_resources, recorded_sequences
 
-__all__ = ["main", "record"]
+__all__ = ["main", "record", "record_sequences"]
 
 _SETTLED = 5.0  # seconds until discovery and OpenAPI have new definitions
 
@@ -30,7 +30,7 @@ def record(server: Server, areas: Iterable[str]) -> int:
     for namespace in (recorded_objects.NAMESPACE, recorded_sequences.NAMESPACE):
         server.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     _record_resources(server)
-    count = sum(_record_topic(server, topic) for topic in recorded_sequences.TOPICS if topic in chosen)
+    count = record_sequences(server, chosen, recorded_sequences.DEFAULT_RANGES)
     count += sum(_record_requests(server, topic) for topic in recorded_requests.TOPICS if topic in chosen)
     others = {*recorded_sequences.TOPICS, *recorded_requests.TOPICS}
     for area in (one for one in chosen if one not in others):
@@ -44,6 +44,23 @@ def record(server: Server, areas: Iterable[str]) -> int:
         refused = sum(answer["code"] >= 400 for one in found.values() for answer in one.values())
         print(f"{area}: {here} answers, {refused} of them refusals")
         count += here
+    return count
+
+
+def record_sequences(server: Server, chosen: Iterable[str], ranges: str) -> int:
+    """Records the chosen topics of sequences that are for a server with these ranges; returns the number of answers."""
+    topics = [one for one in recorded_sequences.TOPICS if one in chosen]
+    return sum(_record_topic(server, one) for one in topics if recorded_sequences.service_ranges(one) == ranges)
+
+
+def _record_other_clusters(chosen: Iterable[str]) -> int:
+    """Records the chosen topics that need a server with ranges of their own; returns the number of answers."""
+    needed = {recorded_sequences.service_ranges(one) for one in recorded_sequences.TOPICS if one in chosen}
+    count = 0
+    for ranges in sorted(needed - {recorded_sequences.DEFAULT_RANGES}):
+        with serve(service_ranges=ranges) as server:
+            server.request("POST", "/api/v1/namespaces", {"metadata": {"name": recorded_sequences.NAMESPACE}})
+            count += record_sequences(server, chosen, ranges)
     return count
 
 
@@ -151,6 +168,7 @@ def main() -> int:
     else:
         with serve() as server:
             count = record(server, given.areas)
+        count += _record_other_clusters(given.areas)
     print(f"{count} answers recorded")
     return 0
 

@@ -104,6 +104,25 @@ def test_watches_end_properly_when_the_server_stops(tmp_path: Path) -> None:
         connection.close()
 
 
+def test_two_service_ranges_make_a_dual_stack_cluster(tmp_path: Path) -> None:
+    ranges = ["10.5.0.0/24", "fd05::/112"]
+    with serving(tmp_path, "--service-cluster-ip-range", ",".join(ranges)) as (process, _):
+        contact = read_kubeconfig(tmp_path / "levelset.kubeconfig")
+        assert contact.ca is not None
+        context = ssl.create_default_context(cadata=contact.ca.decode())
+        path = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes"
+        request = urllib.request.Request(contact.url + path, headers={"Authorization": f"Bearer {contact.token}"})
+        with urllib.request.urlopen(request, timeout=120, context=context) as response:
+            assert json.load(response)["spec"]["cidrs"] == ranges
+        assert stop(process, signal.SIGTERM) == (0, "")
+
+
+def test_service_ranges_of_one_family_are_an_error_with_exit_code_2(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "serve", "--service-cluster-ip-range", "10.5.0.0/24,10.6.0.0/24")
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert "give one, or one of IPv4 and one of IPv6" in outcome.stderr
+
+
 def test_compact_removes_the_history_of_a_running_server_and_fails_for_a_stopped_one(tmp_path: Path) -> None:
     with serving(tmp_path, "--data", "data.db", "--token-file", "token", "--kubeconfig", "my k") as (_, lines):
         assert "  kubectl --kubeconfig 'my k' get namespaces\n" in lines  # quoted for the shell

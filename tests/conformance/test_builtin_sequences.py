@@ -18,7 +18,7 @@ for _topic in recorded_sequences.TOPICS:  # read before an event loop runs
 @pytest.mark.parametrize("name", _SEQUENCES)
 async def test_a_sequence_of_requests_is_answered_as_recorded(name: str):
     topic, sequence = _SEQUENCES[name]
-    async with open_server() as server:
+    async with open_server(service_addresses=recorded_sequences.service_ranges(topic)) as server:
         await server.create("/api/v1/namespaces", {"metadata": {"name": recorded_sequences.NAMESPACE}})
         found = await _answers(sequence, server)
     recorded = recorded_sequences.answers(topic)[name]

@@ -119,7 +119,7 @@ class ApiServer:
     - `audit_log` logs all requests; the server opens and closes it.
     - `admission` are in-process admission plugins, called in this order; `admit` adds more. Configured webhooks are
       called after them; `webhook_client` restricts their addresses and resolves their Services.
-    - `service_addresses` is the range of ClusterIPs.
+    - `service_addresses` is the range of ClusterIPs; two, of IPv4 and IPv6 and joined by a comma, for dual stack.
     - `cluster_defaults` adds what a cluster has without any user: the Service `default/kubernetes` with its endpoints,
       the system PriorityClasses, flow schemas, priority levels and APIServices, in each namespace the ServiceAccount
       `default` and the ConfigMap `kube-root-ca.crt`, and for new Pods the admission by their ServiceAccount, with the
@@ -514,7 +514,7 @@ class ServerComponents:
     async def _reconcile_bootstrap_objects(self) -> None:
         if self.namespace_defaults is not None and self.holds_controllers():
             services = self.kinds.services
-            await reconcile_bootstrap_objects(self.state, services.first_address, services.cidr, self.address)
+            await reconcile_bootstrap_objects(self.state, services.first_address, services.cidrs, self.address)
             await reconcile_flow_control(self.state)
 
     async def _start_lease(self) -> None:

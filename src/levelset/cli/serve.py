@@ -80,6 +80,12 @@ _COMMAND = "from levelset.cli.main import main; main()"
     metavar="1.N",
     help="The version to report to clients; the server behaves the same.",
 )
+@click.option(
+    "--service-cluster-ip-range",
+    "service_ranges",
+    metavar="CIDR[,CIDR]",
+    help="The range of ClusterIPs; one of IPv4 and one of IPv6 for dual-stack Services.",
+)
 @click.option("--audit-log", metavar="FILE|-", help="The audit log, one JSON line for each request.")
 @output_option
 def serve(
@@ -102,6 +108,7 @@ def serve(
     webhooks: Literal["any", "loopback", "none"],
     webhook_services: tuple[str, ...],
     kubernetes_version: str | None,
+    service_ranges: str | None,
     audit_log: str | None,
     output: str,
 ) -> None:
@@ -123,7 +130,8 @@ def serve(
     place = _Place(data, durability, etcd, compaction or None, access, secrets_key)
     reach = _Reach(host, port, worker, servers, names)
     called = _Webhooks(webhooks, webhook_services)
-    given = _Options(place, reach, kubeconfig, token_file, rbac, called, kubernetes_version, audit_log, output)
+    shown = _Shown(kubernetes_version, service_ranges)
+    given = _Options(place, reach, kubeconfig, token_file, rbac, called, shown, audit_log, output)
     try:
         run(_serve(given) if workers == 1 else _serve_workers(given, workers))
     except ConfigError as error:
@@ -195,6 +203,25 @@ class _Webhooks(NamedTuple):
     services: tuple[str, ...]
 
 
+class _Shown(NamedTuple):
+    """The properties of the cluster that clients are shown; None for the default."""
+
+    kubernetes_version: str | None
+    service_ranges: str | None
+
+    def options(self) -> dict[str, str | None]:
+        """As options of the server."""
+        given: dict[str, str | None] = {"kubernetes_version": self.kubernetes_version}
+        return given if self.service_ranges is None else {**given, "service_addresses": self.service_ranges}
+
+    def arguments(self) -> dict[str, str | None]:
+        """The options of the command that say the same."""
+        return {
+            "--kubernetes-version": self.kubernetes_version,
+            "--service-cluster-ip-range": self.service_ranges,
+        }
+
+
 class _Options(NamedTuple):
     """The options of the command."""
 
@@ -204,7 +231,7 @@ class _Options(NamedTuple):
     token_file: Path | None
     rbac: bool
     webhooks: _Webhooks
-    kubernetes_version: str | None
+    shown: _Shown
     audit_log: str | None
     output: str
 
@@ -213,7 +240,7 @@ class _Options(NamedTuple):
         reach = self.reach
         given = {"--host": reach.host, "--port": port, "--kubeconfig": self.kubeconfig, "--token-file": self.token_file}
         given |= {"--webhooks": self.webhooks.reach, "--audit-log": self.audit_log, "--output": "json"}
-        given |= {"--kubernetes-version": self.kubernetes_version}
+        given |= self.shown.arguments()
         several = [*(("--server", one) for one in reach.servers), *(("--tls-san", one) for one in reach.names)]
         several += [("--webhook-service", one) for one in self.webhooks.services]
         flags = ["--rbac"] if self.rbac else []
@@ -242,7 +269,7 @@ async def _serve(given: _Options) -> None:
         options: dict[str, Any] = {"rbac": given.rbac, "audit_log": _audit_log(given.audit_log, reach.worker)}
         options["webhook_client"] = WebhookClient(reach=given.webhooks.reach)
         options |= {"webhook_services": services, "cluster_defaults": True, "compaction": place.compaction}
-        options["kubernetes_version"] = given.kubernetes_version
+        options |= given.shown.options()
         options |= {"host": reach.host, "port": reach.port, "names": reach.names, "authority": authority}
         options |= {"secrets": secrets, "reuse_port": reach.worker is not None}
         async with ApiServer(storage, token=first, tokens=users, **options) as server:

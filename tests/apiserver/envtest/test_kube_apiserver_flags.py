@@ -51,7 +51,6 @@ def test_a_certificate_of_its_own_replaces_that_of_the_folder() -> None:
         (["--disable-admission-plugins=ServiceAccount,Priority"], "Priority cannot be switched off"),
         (["--enable-admission-plugins=PodSecurity,AlwaysPullImages"], "there is no AlwaysPullImages"),
         (["--authorization-mode=AlwaysAllow"], "RBAC is used in place of AlwaysAllow"),
-        (["--service-cluster-ip-range=10.0.0.0/24,fd00::/112"], "only the first range is used"),
     ],
 )
 def test_what_has_no_effect_is_said(given: list[str], note: str) -> None:

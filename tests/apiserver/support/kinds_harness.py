@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from levelset.apiserver.controllers.crd_cleanup import CrdCleanup
+from levelset.apiserver.registry.builtin.services import DEFAULT_SERVICE_CIDR
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState
@@ -31,14 +32,16 @@ def load_data() -> None:
 class KindsHarness:
     """A server state and its kinds; created by `await KindsHarness.make()`."""
 
-    def __init__(self, storage: Storage) -> None:
-        self.kinds = Kinds(now=lambda: NOW)
+    def __init__(self, storage: Storage, service_addresses: str) -> None:
+        self.kinds = Kinds(now=lambda: NOW, service_addresses=service_addresses)
         self.state = ServerState(storage, self.kinds.catalog, now=lambda: NOW)
         self.cleanup: CrdCleanup
 
     @classmethod
-    async def make(cls, storage: Storage | None = None) -> "KindsHarness":
-        made = cls(MemoryStorage() if storage is None else storage)
+    async def make(
+        cls, storage: Storage | None = None, *, service_addresses: str = DEFAULT_SERVICE_CIDR
+    ) -> "KindsHarness":
+        made = cls(MemoryStorage() if storage is None else storage, service_addresses)
         await made.kinds.load(made.state)
         made.cleanup = CrdCleanup(made.state, made.kinds.definitions)
         if storage is None:

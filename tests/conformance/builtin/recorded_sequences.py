@@ -10,13 +10,18 @@
       - PATCH+merge OBJECT/status {"status":{"phase":"Failed"}}
       - GET+table OBJECT
 
+A file for another cluster has its ranges of ClusterIPs, and the sequences below a name:
+
+    service ranges: 10.96.0.0/16,fd00:10:96::/112
+    sequences: {created: ...}
+
 A sequence runs once for each of its objects, which is created first; OBJECT is its path. VERSION in a body is the
 resourceVersion, and UID the uid, of the last answer that was no error. The methods PATCH+json, +merge, +strategic and
 +apply name the format of the patch; GET+table asks for a Table.
 
 An answer has all that a Status says (but for what `_status` leaves out), the definitions and cells of a Table, and
 of an object its metadata and what the topics are about. The time of a deletion is noted as seconds after the creation,
-to the nearest five.
+to the nearest five, and an address that the server has allocated as its family.
 """
 
 import json
@@ -30,10 +35,22 @@ from typing import Any, NamedTuple
 
 import yaml
 
-__all__ = ["NAMESPACE", "TOPICS", "Request", "Sequence", "answers", "answers_file", "load", "run"]
+__all__ = [
+    "DEFAULT_RANGES",
+    "NAMESPACE",
+    "TOPICS",
+    "Request",
+    "Sequence",
+    "answers",
+    "answers_file",
+    "load",
+    "run",
+    "service_ranges",
+]
 
 FOLDER = Path(__file__).parent
 NAMESPACE = "sequences"
+DEFAULT_RANGES = "10.96.0.0/16"
 TOPICS = tuple(sorted(one.stem for one in (FOLDER / "sequences").glob("*.yaml")))
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 _FORMATS = {
@@ -42,6 +59,7 @@ _FORMATS = {
     "strategic": "application/strategic-merge-patch+json",
     "apply": "application/apply-patch+yaml",
 }
+_ADDRESS = re.compile(r"\b10\.96\.[0-9]+\.[0-9]+\b|\bfd00:10:96::[0-9a-f:]*[0-9a-f]\b")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -66,9 +84,21 @@ class Sequence:
 
 
 @cache
+def _file(topic: str) -> Any:
+    return yaml.safe_load((FOLDER / "sequences" / f"{topic}.yaml").read_text())
+
+
+def service_ranges(topic: str) -> str:
+    """The ranges of ClusterIPs of the server."""
+    ranges: str = _file(topic).get("service ranges", DEFAULT_RANGES)
+    return ranges
+
+
+@cache
 def load(topic: str) -> tuple[Sequence, ...]:
     """The sequences of a topic, those of several objects one after the other."""
-    raw = yaml.safe_load((FOLDER / "sequences" / f"{topic}.yaml").read_text())
+    raw = _file(topic)
+    raw = raw.get("sequences", raw)
     return tuple(
         Sequence(f"{name}: {title}", path, tree, tuple(given["requests"]))
         for name, given in raw.items()
@@ -92,13 +122,24 @@ def run(sequence: Sequence) -> Generator[Request, tuple[int, Any], dict[str, Any
     """Yields the requests of a sequence, is sent code and body of the replies, and returns the answers."""
     known: dict[str, str] = {}
     found: dict[str, Any] = {}
+    given = json.dumps([sequence.tree, *sequence.lines])
     location = f"{sequence.path}/{sequence.tree['metadata']['name']}"
     for number, line in enumerate((f"POST {sequence.path} {json.dumps(sequence.tree)}", *sequence.lines)):
         code, body = yield _request(line.replace("OBJECT", location), known)
         if code < 300 and body.get("metadata", {}).get("uid"):
             known = {"VERSION": body["metadata"]["resourceVersion"], "UID": body["metadata"]["uid"]}
-        found[f"{number} {line}" if number else "created"] = _answer(code, body)
+        found[f"{number} {line}" if number else "created"] = _without_allocated(_answer(code, body), given)
     return found
+
+
+def _without_allocated(answer: Any, given: str) -> Any:
+    """The answer with a word in place of each address that is not in the requests."""
+
+    def word(match: re.Match[str]) -> str:
+        address = match[0]
+        return address if address in given else "<IPv6>" if ":" in address else "<IPv4>"
+
+    return json.loads(_ADDRESS.sub(word, json.dumps(answer)))
 
 
 def _request(line: str, known: dict[str, str]) -> Request:
@@ -160,5 +201,8 @@ def _metadata(metadata: Any) -> Any:
 def _parts(body: Any) -> Any:
     if body["kind"] == "Scale":
         return {name: body[name] for name in ("spec", "status") if name in body}
+    if body["kind"] == "Service":
+        names = ("type", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+        return {"spec": {name: body["spec"][name] for name in names if name in body["spec"]}}
     found = {"phase": (body.get("status") or {}).get("phase"), "replicas": (body.get("spec") or {}).get("replicas")}
     return {name: value for name, value in found.items() if value is not None}

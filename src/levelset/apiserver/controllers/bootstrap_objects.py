@@ -39,22 +39,22 @@ class ServingAddress:
 
 
 async def reconcile_bootstrap_objects(
-    state: ServerState, cluster_ip: str, service_range: str, address: ServingAddress | None
+    state: ServerState, cluster_ip: str, service_ranges: list[str], address: ServingAddress | None
 ) -> None:
     """Creates what is missing, and updates the endpoints of the API server; without an address it has none."""
     for name, value in SYSTEM_PRIORITIES.items():
         tree = {"value": value, "description": _DESCRIPTIONS[name]}
         await _create(state, "scheduling.k8s.io", "priorityclasses", None, {**tree, "metadata": {"name": name}})
-    await _create_range(state, service_range)
+    await _create_ranges(state, service_ranges)
     await _create_service(state, cluster_ip, address or ServingAddress("", 443))
     if address is not None:
         await _reconcile_endpoints(state, address)
 
 
-async def _create_range(state: ServerState, service_range: str) -> None:
-    """Creates the ServiceCIDR of the range of addresses, which is ready at once."""
+async def _create_ranges(state: ServerState, service_ranges: list[str]) -> None:
+    """Creates the ServiceCIDR of the ranges of addresses, which is ready at once."""
     group, plural = "networking.k8s.io", "servicecidrs"
-    tree = {"metadata": {"name": _NAME}, "spec": {"cidrs": [service_range]}}
+    tree = {"metadata": {"name": _NAME}, "spec": {"cidrs": service_ranges}}
     await _create(state, group, plural, None, tree)
     ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
 

@@ -135,7 +135,7 @@ def parse_flags(arguments: Sequence[str]) -> ServerFlags:
         client_authority=_path(found.get("client-ca-file")),
         tokens=_path(found.get("token-auth-file")),
         anonymous=_switch("anonymous-auth", found.get("anonymous-auth", "true")),
-        service_range=(found.get("service-cluster-ip-range") or "10.0.0.0/24").partition(",")[0],
+        service_range=found.get("service-cluster-ip-range") or "10.0.0.0/24",
         service_accounts="ServiceAccount" not in disabled,
         audit_log=found.get("audit-log-path") or None,
         notes=tuple(_notes(given, found, disabled)),
@@ -179,8 +179,6 @@ def _notes(given: list[_Given], found: dict[str, str], disabled: list[str]) -> I
     modes = [one for one in _names(found.get("authorization-mode", "RBAC")) if one not in ("RBAC", "Node")]
     if modes:
         yield f"--authorization-mode: RBAC is used in place of {', '.join(modes)}"
-    if "," in found.get("service-cluster-ip-range", ""):
-        yield "--service-cluster-ip-range: only the first range is used"
 
 
 def _names(text: str) -> list[str]:

@@ -162,16 +162,29 @@ def _balanced(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
 
 
 def _address_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
-    """The address of a Service may not change, nor the class of its load balancer."""
+    """A second address may be added and released; others may not change, nor may the class of the load balancer."""
     spec, former = map_member(new, "spec"), map_member(old, "spec")
     if "ExternalName" not in (spec.get("type"), former.get("type")):
-        after, before = list_member(spec, "clusterIPs"), list_member(former, "clusterIPs")
-        if after and before and after[0] != before[0]:
-            out.append(field_errors.invalid("spec.clusterIPs[0]", after, "may not change once set"))
+        headless = [list_member(one, "clusterIPs") == ["None"] for one in (spec, former)]
+        if not all(headless):
+            _check_unchanged(spec, former, "clusterIPs", out)
+        if not any(headless):
+            _check_unchanged(spec, former, "ipFamilies", out)
     both = spec.get("type") == former.get("type") == "LoadBalancer"
     if both and spec.get("loadBalancerClass") != former.get("loadBalancerClass"):
         shown = spec.get("loadBalancerClass")
         out.append(field_errors.invalid("spec.loadBalancerClass", shown, "may not change once set"))
+
+
+def _check_unchanged(spec: Any, former: Any, name: str, out: list[Cause]) -> None:
+    """Checks that the addresses or families of a Service that stay are those that it had, in their places."""
+    after, before = list_member(spec, name), list_member(former, name)
+    changed = [index for index, (one, other) in enumerate(zip(after, before, strict=False)) if one != other]
+    for index in changed:
+        # Families are reported at the first place, with the addresses if their number has changed, as upstream.
+        where = index if name == "clusterIPs" else 0
+        shown = after if name == "clusterIPs" or len(after) == len(before) else list_member(spec, "clusterIPs")
+        out.append(field_errors.invalid(f"spec.{name}[{where}]", shown, "may not change once set"))
 
 
 def _health_port_change(spec: Any, at: str, out: list[Cause], old: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.builtin import node_port_allocator
+from levelset.apiserver.registry.builtin.services import node_port_allocator
 from levelset.apiserver.verbs import delete
 from levelset.errors import Invalid
 from levelset.storage import MemoryStorage, SqliteStorage

@@ -7,7 +7,7 @@ releases them. Two ports of one Service may share a number if they differ in pro
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from levelset.apiserver.registry.builtin.allocator import Allocator
+from levelset.apiserver.registry.builtin.services.allocator import Allocator
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors

@@ -4,28 +4,24 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from levelset.apiserver.registry.builtin.cluster_ip_allocator import (
-    DEFAULT_SERVICE_CIDR,
-    HEADLESS,
-    ClusterIpAllocator,
-)
-from levelset.apiserver.registry.builtin.node_port_allocator import NodePortAllocator
+from levelset.apiserver.registry.builtin.services.cluster_ip_allocator import DEFAULT_SERVICE_CIDR, ClusterIpAllocator
+from levelset.apiserver.registry.builtin.services.ip_families import complete_addresses, complete_families
+from levelset.apiserver.registry.builtin.services.node_port_allocator import NodePortAllocator
 from levelset.apiserver.registry.builtin.strategies import builtin_rules, kind_rules
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, Rules, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, add_missing_claims, new_claims
-from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 
-__all__ = ["DEFAULT_SERVICE_CIDR", "ServiceStrategy", "set_service_defaults"]
+__all__ = ["ServiceStrategy", "set_service_defaults"]
 
 
 class ServiceStrategy:
     """The rules of the Service kind, with the allocators that they need."""
 
-    def __init__(self, cidr: str = DEFAULT_SERVICE_CIDR) -> None:
-        self._cluster_ips = ClusterIpAllocator(cidr)
+    def __init__(self, cidrs: str = DEFAULT_SERVICE_CIDR) -> None:
+        self._cluster_ips = ClusterIpAllocator(cidrs)
         self._node_ports = NodePortAllocator()
         rules = builtin_rules("", "Service")
         self.rules: Rules = replace(
@@ -38,9 +34,9 @@ class ServiceStrategy:
         )
 
     @property
-    def cidr(self) -> str:
-        """The range of ClusterIPs."""
-        return self._cluster_ips.cidr
+    def cidrs(self) -> list[str]:
+        """The ranges of ClusterIPs, one for each IP family of the cluster."""
+        return self._cluster_ips.cidrs
 
     @property
     def first_address(self) -> str:
@@ -88,77 +84,28 @@ class ServiceStrategy:
     def _prepare_create(self, tree: Object) -> None:
         tree.setdefault("status", {}).setdefault("loadBalancer", {})
         spec = tree["spec"]
-        if _check_families(spec):
+        complete_addresses(spec, None)
+        if complete_families(spec, None, self._cluster_ips.families):
             return  # refused by `_validate`, which must see what the client has sent
         self._node_ports.allocate(spec)
-        if spec["type"] == "ExternalName" or spec.get("clusterIP"):
-            _fill_ip_fields(spec)
-            return
-        address = self._cluster_ips.allocate()
-        if address is not None:
-            spec["clusterIP"] = address
-        _fill_ip_fields(spec)
+        self._cluster_ips.allocate(spec)
 
     def _prepare_update(self, new: Object, old: Object) -> None:
         spec, former = new["spec"], map_member(old, "spec")
         self._node_ports.inherit(spec, former)
         self._node_ports.allocate(spec)
         _clear_former_type(spec, former)
-        if spec["type"] == "ExternalName":
-            return
-        if spec.get("clusterIPs") and not spec.get("clusterIP") and spec["clusterIPs"] != former.get("clusterIPs"):
-            spec["clusterIP"] = former.get("clusterIP") or ""
-            return  # they do not agree, which is reported
-        # A client that sends the Service without its address means to keep it.
-        if not spec.get("clusterIP") and former.get("clusterIP"):
-            spec["clusterIP"] = former["clusterIP"]
-        elif not spec.get("clusterIP"):
-            spec["clusterIP"] = self._cluster_ips.allocate()
-        _fill_ip_fields(spec)
+        complete_addresses(spec, former)
+        causes = complete_families(spec, former, self._cluster_ips.families)
+        if not causes and len(list_member(spec, "ipFamilies")) > len(list_member(former, "ipFamilies")):
+            self._cluster_ips.allocate(spec)
 
     def _validate(self, new: Object, old: Object | None) -> list[Cause]:
-        spec = map_member(new, "spec")
-        causes = _check_families(spec) or kind_rules("", "Service").validate(new, old)
-        if causes:
-            return causes
-        causes += self._node_ports.check(spec, map_member(old, "spec"), _owner(new))
-        former = map_member(old, "spec").get("clusterIP")
-        address = spec.get("clusterIP")
-        if address and address not in (HEADLESS, former):
-            causes += self._cluster_ips.check(address, _owner(new))
-        return causes
-
-
-def _check_families(spec: Object) -> list[Cause]:
-    """The causes why addresses and families are not those of a cluster with IPv4 only, which come alone.
-
-    A headless Service without a selector may have any families: its endpoints are made by others.
-    """
-    # Imported late: the rules are loaded with the first Service.
-    from levelset.apiserver.registry.builtin.rules.service_rules import check_addresses  # noqa: PLC0415
-
-    causes: list[Cause] = []
-    check_addresses(spec, "spec", causes, None)
-    if causes or spec.get("type") == "ExternalName":
-        return causes
-    families, addresses = list_member(spec, "ipFamilies"), list_member(spec, "clusterIPs")
-    policy, is_headless = spec.get("ipFamilyPolicy"), spec.get("clusterIP") == HEADLESS
-    if len(families) > 1 and policy in (None, "SingleStack") and (not is_headless or spec.get("selector")):
-        detail = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
-        return [field_errors.invalid("spec.ipFamilyPolicy", "SingleStack", detail)]
-    if is_headless and not spec.get("selector"):
-        return []
-    if not is_headless and any(":" in one for one in [*addresses, spec.get("clusterIP") or ""]):
-        detail = "IPv6 is not configured on this cluster"
-        return [field_errors.invalid("spec.clusterIPs[0]", addresses or [spec["clusterIP"]], detail)]
-    if policy == "RequireDualStack":
-        detail = "this cluster is not configured for dual-stack services"
-        causes.append(field_errors.invalid("spec.ipFamilyPolicy", policy, detail))
-    for index, family in enumerate(families):
-        if family != "IPv4":
-            detail = "not configured on this cluster"
-            causes.append(field_errors.invalid(f"spec.ipFamilies[{index}]", family, detail))
-    return causes
+        spec, former = map_member(new, "spec"), None if old is None else map_member(old, "spec")
+        causes = complete_families(dict(spec), former, self._cluster_ips.families)
+        causes = causes or self._cluster_ips.check(spec, former or {}, _owner(new))
+        causes = causes or kind_rules("", "Service").validate(new, old)
+        return causes or list(self._node_ports.check(spec, former or {}, _owner(new)))
 
 
 def _prepare_part(new: Object, _old: Object, _subresource: str, _now: str) -> None:
@@ -208,28 +155,6 @@ def set_service_defaults(tree: Object) -> None:
         spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
-
-
-def _fill_ip_fields(spec: Object) -> None:
-    """Sets the dual-stack fields from the one address."""
-    address = spec.get("clusterIP")
-    if not address:
-        return
-    spec["clusterIPs"] = [address]
-    if address == HEADLESS and not spec.get("selector"):
-        _fill_open_families(spec)
-        return
-    spec["ipFamilies"] = spec.get("ipFamilies") or ["IPv6" if ":" in address else "IPv4"]
-    spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or "SingleStack"
-
-
-def _fill_open_families(spec: Object) -> None:
-    """The families of a headless Service without a selector: both, unless it says otherwise."""
-    families = list_member(spec, "ipFamilies") or ["IPv4"]
-    policy = spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or "RequireDualStack"
-    if len(families) == 1 and policy != "SingleStack":
-        families = [*families, "IPv6" if families[0] == "IPv4" else "IPv4"]
-    spec["ipFamilies"] = families
 
 
 def _owner(tree: Object) -> str:

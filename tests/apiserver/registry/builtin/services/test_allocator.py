@@ -1,4 +1,4 @@
-from levelset.apiserver.registry.builtin.allocator import Allocator
+from levelset.apiserver.registry.builtin.services.allocator import Allocator
 
 
 def test_a_value_is_free_until_it_is_allocated_and_after_its_release() -> None:
