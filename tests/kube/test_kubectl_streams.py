@@ -91,6 +91,12 @@ async def kubectl(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterat
 
 
 async def test_kubectl_runs_commands_copies_files_and_forwards_ports(kubectl: Kubectl, tmp_path: Path) -> None:
+    followed = await kubectl.start("logs", "--follow", "web")
+    assert followed.stdout is not None
+    async with asyncio.timeout(100):  # it is ready when it has started, and prints a little later
+        assert await followed.stdout.readline() == b"up\n"
+    followed.terminate()
+    await followed.communicate()
     assert await kubectl("logs", "web") == (0, b"up\n", b"")
     code, out, err = await kubectl("exec", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
     assert (code, out) == (3, b"out\n")
