@@ -5,6 +5,7 @@ import math
 import time
 
 import pytest
+import uvloop
 
 from levelset.aio import timing
 
@@ -20,6 +21,23 @@ async def test_clock_of_is_the_system_clock_unless_the_loop_has_its_own() -> Non
     plain = asyncio.SelectorEventLoop()
     assert timing.clock_of(plain) is time.monotonic
     plain.close()
+
+
+def test_clock_of_uvloop_counts_from_the_same_moment_and_has_parts_of_a_millisecond() -> None:
+    loop = uvloop.new_event_loop()
+    clock = timing.clock_of(loop)
+
+    async def differences() -> tuple[float, set[float]]:
+        began = loop.time()
+        await asyncio.sleep(0)
+        return clock() - began, {clock() - began for _ in range(100)}
+
+    try:
+        apart, several = loop.run_until_complete(differences())
+    finally:
+        loop.close()
+    assert -0.1 < apart < 60
+    assert len(several) > 1  # the loop itself shows one time
 
 
 async def test_sleep_until_returns_exactly_then() -> None:

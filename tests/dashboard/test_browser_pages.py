@@ -276,6 +276,22 @@ async def test_no_page_is_wider_than_its_window(tmp_path: Path, width: int) -> N
             assert not await is_wider_than_the_window(tab), place
 
 
+async def test_on_a_phone_the_navigation_is_a_line_with_a_menu(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        await client.create(config_map("broken"))
+        tab = await browser.open(url, width=390, height=844)
+        await tab.text("the database refused")
+        height = "document.querySelector('nav').getBoundingClientRect().height"
+        assert await tab.run(height) < 70
+        assert await tab.run("document.querySelector('#menu').getBoundingClientRect().height") == 0
+        await press(tab, "Menu")
+        await tab.wait("document.querySelector('#menu-button').ariaExpanded === 'true'")
+        assert await tab.run(height) > 400
+        await tab.run("document.querySelector('nav a[href=\"#/events\"]').click()")
+        await tab.wait(f"document.querySelector('#menu-button').ariaExpanded === 'false' && {height} < 70")
+        assert await tab.run("location.hash") == "#/events"
+
+
 async def press(tab: Tab, name: str) -> None:
     """Clicks on the button with this name."""
     buttons = "[...document.querySelectorAll('button')]"

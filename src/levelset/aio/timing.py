@@ -11,6 +11,9 @@ from collections.abc import Callable
 
 __all__ = ["clock_of", "deadline", "now", "remaining", "sleep", "sleep_until", "until", "within"]
 
+_SAME_CLOCK = 60.0
+"""Clocks that are further apart, in seconds, do not count from the same moment; an iteration does not take so long."""
+
 
 def now() -> float:
     """The seconds on the clock of the running loop; only differences are meaningful."""
@@ -18,12 +21,15 @@ def now() -> float:
 
 
 def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """The fastest function that returns the time of a loop, for hot paths.
+    """The fastest function that returns the time of a loop, for hot paths and for durations.
 
-    asyncio's loops return `time.monotonic()`, so that is called directly; a loop with its own clock keeps its method.
+    asyncio's loops return `time.monotonic()`, so that is called directly. uvloop returns the same clock as it was at
+    the beginning of the iteration, in whole milliseconds, which makes most durations 0. A loop with its own clock keeps
+    its method.
     """
     is_plain = getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
-    return time.monotonic if is_plain else loop.time
+    is_uvloop = type(loop).__module__ == "uvloop" and abs(loop.time() - time.monotonic()) < _SAME_CLOCK
+    return time.monotonic if is_plain or is_uvloop else loop.time
 
 
 async def sleep(after: float) -> None:

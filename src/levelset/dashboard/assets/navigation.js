@@ -1,6 +1,7 @@
-// The bar at the side: the pages, a search over all kinds, and the kinds with the numbers of their objects.
+// The bar at the side, on a phone a line with a menu: the pages, a search over all kinds, and the kinds with the numbers of
+// their objects.
 
-import { html, useState } from "./html.js";
+import { html, useEffect, useState } from "./html.js";
 import { toKind, toSearch } from "./links.js";
 import { useConnection } from "./live.js";
 
@@ -9,14 +10,20 @@ const PAGES = [["", "Overview"], ["events", "Events"], ["metrics", "Metrics"], [
 
 export function Navigation({ route, kinds, hasRuns, openHelp }) {
   const connection = useConnection();
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => setOpen(false), [route]);
   return html`<nav aria-label="Pages and kinds">
     <header><a class="brand" href="#/">levelset</a>
-      <span id="live" role="status" data-tone=${connection.tone}>${connection.text}</span></header>
-    <${SearchField} route=${route} />
-    <ul>${[...PAGES, ...(hasRuns ? [["runs", "Runs"]] : [])].map(([what, name]) => html`<li key=${what}><a class="nav-link" href=${`#/${what}`}
-      aria-current=${route.what === what ? "page" : null}>${name}</a></li>`)}</ul>
-    <${Kinds} route=${route} kinds=${kinds} />
-    <footer><button type="button" onClick=${openHelp}>Keys</button></footer>
+      <span id="live" role="status" data-tone=${connection.tone}>${connection.text}</span>
+      <button type="button" id="menu-button" aria-expanded=${String(isOpen)} aria-controls="menu"
+        onClick=${() => setOpen(!isOpen)}>Menu</button></header>
+    <div id="menu" class=${isOpen ? "open" : ""}>
+      <${SearchField} route=${route} />
+      <ul>${[...PAGES, ...(hasRuns ? [["runs", "Runs"]] : [])].map(([what, name]) => html`<li key=${what}><a class="nav-link" href=${`#/${what}`}
+        aria-current=${route.what === what ? "page" : null}>${name}</a></li>`)}</ul>
+      <${Kinds} route=${route} kinds=${kinds} />
+      <footer><button type="button" onClick=${openHelp}>Keys</button></footer>
+    </div>
   </nav>`;
 }
 
