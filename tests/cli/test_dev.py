@@ -134,7 +134,7 @@ def test_a_missing_file_is_noticed_when_it_is_created(tmp_path: Path) -> None:
 
 def test_the_dashboard_shows_one_generation_after_the_other(tmp_path: Path) -> None:
     write(tmp_path, "first")
-    with developing(tmp_path, "site.py:sites", "--dashboard", "0") as process:
+    with developing(tmp_path, "site.py:sites", "--dashboard") as process:
         (line,) = [one for one in process.until("running     first") if one.startswith("dashboard ")]
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         url = line.split()[1]

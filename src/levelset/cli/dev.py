@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from levelset.cli.output import durability_option, progress, reporting_errors, verbose_option
-from levelset.cli.run import actions_option, read_dashboard
+from levelset.cli.run import actions_option, dashboard_option
 from levelset.cli.targets import LoadedTargets, load_controllers
 from levelset.client.client import Client
 from levelset.codegen.crd import crds_of
@@ -142,9 +142,7 @@ _GRACE: Final = 5.0
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The server's port; any free one if 0.")
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
-@click.option(
-    "--dashboard", default="no", metavar="PORT|no", callback=read_dashboard, help="Serve the dashboard at this port."
-)
+@dashboard_option(default="no")
 @actions_option
 @verbose_option
 @click.option("--every", default=_EVERY, hidden=True, help="Seconds between two checks of the files.")

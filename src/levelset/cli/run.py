@@ -12,17 +12,31 @@ from levelset.cli.targets import load_controllers
 from levelset.runtime.manager import System
 from levelset.runtime.manager import run as run_all
 
-__all__ = ["actions_option", "open_dashboard", "program_arguments", "read_dashboard", "run"]
+__all__ = ["actions_option", "dashboard_option", "open_dashboard", "program_arguments", "run"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def read_dashboard(_: click.Context, option: click.Parameter, value: str) -> int | None:
-    """The port of `--dashboard`, 0 for any free one; None for `no`."""
+def dashboard_option(*, default: str) -> Callable[[F], F]:
+    """Adds the option `--dashboard`, which may have a port; its value is that port, 0 for any free one, or None."""
+    text = "Serve the dashboard, at any free port unless one is given; no dashboard if no."
+    return click.option(
+        "--dashboard",
+        default=default,
+        is_flag=False,
+        flag_value="0",
+        metavar="[PORT|no]",
+        callback=_read_dashboard,
+        help=text,
+    )
+
+
+def _read_dashboard(_: click.Context, option: click.Parameter, value: str) -> int | None:
     if value.lower() == "no":
         return None
     if not (value.isascii() and value.isdecimal() and len(value) <= 5 and int(value) <= 65535):
-        raise click.BadParameter(f"{value}: expected a port up to 65535, 0 for any free one, or no", param=option)
+        text = f"{value}: expected a port up to 65535, 0 for any free one, or no; without any, write it last"
+        raise click.BadParameter(text, param=option)
     return int(value)
 
 

@@ -12,7 +12,7 @@ import click
 
 from levelset.cli.main import STARTED
 from levelset.cli.output import UsageError, durability_option, output_option, progress, reporting_errors, verbose_option
-from levelset.cli.run import actions_option, open_dashboard, read_dashboard
+from levelset.cli.run import actions_option, dashboard_option, open_dashboard
 from levelset.cli.targets import load_targets
 from levelset.runtime.manager import System
 from levelset.runtime.manager import run as run_all
@@ -44,13 +44,7 @@ _FIRST_STEPS: Final = (
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The server's port; any free one if 0.")
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
-@click.option(
-    "--dashboard",
-    default="0",
-    metavar="PORT|no",
-    callback=read_dashboard,
-    help="The port of the dashboard; any free one if 0, no dashboard if no.",
-)
+@dashboard_option(default="0")
 @actions_option
 @click.option("--log-json", is_flag=True, help="Write logs as JSON lines.")
 @verbose_option
