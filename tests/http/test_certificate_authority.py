@@ -1,16 +1,28 @@
+import asyncio
 import ssl
 import stat
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from levelset.errors import ConfigError
-from levelset.http.certificate_authority import CertificateAuthority, Identity, load_identity, validity_of
+from levelset.http.certificate_authority import (
+    CertificateAuthority,
+    Identity,
+    load_identity,
+    renew_identity,
+    validity_of,
+)
 
 # Written by the version that had its own DER encoder (cbd5980); valid for 100 years.
 EARLIER = b"""-----BEGIN PRIVATE KEY-----
@@ -109,6 +121,89 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
         CertificateAuthority.create("any")
     with pytest.raises(ConfigError, match=r"install levelset\[tls\]"):
         validity_of(b"")
+
+
+class HeldExecutor(ThreadPoolExecutor):
+    """Starts and finishes its calls one by one, when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
+        self._running: tuple[Future[Any], Callable[[], Any]] | None = None
+        self._futures: list[Future[Any]] = []  # kept, so that only what is closed is closed
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        made: Future[Any] = Future()
+        self._futures.append(made)
+        self._waiting.append((made, partial(fn, *args, **kwargs)))
+        return made
+
+    def step(self) -> bool:
+        """Finishes the call that runs, or starts the next one that was not cancelled; False if there is none."""
+        if self._running is not None:
+            (made, call), self._running = self._running, None
+            made.set_result(call())
+            return True
+        while self._waiting:
+            self._running = self._waiting.pop(0)
+            if self._running[0].set_running_or_notify_cancel():
+                return True
+        self._running = None
+        return False
+
+
+def files_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+async def let_tasks_run() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.usefixtures("file_access")
+@pytest.mark.parametrize(
+    ("steps", "is_seen"),
+    [
+        pytest.param(0, True, id="before a thread writes it"),
+        pytest.param(1, True, id="while a thread writes it"),
+        pytest.param(2, False, id="when it is written"),
+        pytest.param(2, True, id="before a thread closes it"),
+        pytest.param(3, True, id="while a thread closes it"),
+    ],
+)
+async def test_a_renewal_that_is_cancelled_at_any_time_closes_and_deletes_the_file_of_the_key(
+    steps: int, is_seen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: CertificateAuthority
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    threads = HeldExecutor()
+    asyncio.get_running_loop().set_default_executor(threads)
+    context, issued = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), authority.issue_server(["a.test"])
+    renewal = asyncio.create_task(renew_identity(context, issued))
+    for _ in range(steps):
+        await let_tasks_run()
+        assert threads.step()
+    if is_seen:
+        await let_tasks_run()
+    renewal.cancel()
+    await let_tasks_run()
+    while threads.step():
+        await let_tasks_run()
+    with pytest.raises(asyncio.CancelledError) as caught:  # its traceback holds what the frames have
+        await renewal
+    assert caught.traceback
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.usefixtures("file_access")
+async def test_the_file_of_a_key_that_cannot_be_used_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: CertificateAuthority
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    mixed = Identity(authority.issue_server(["a"]).certificate, authority.issue_server(["b"]).key)
+    with pytest.raises(ConfigError, match="cannot be used"):
+        await renew_identity(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), mixed)
+    assert files_in(tmp_path) == []
 
 
 def test_the_repr_of_an_identity_hides_the_key(authority: CertificateAuthority):

@@ -6,7 +6,9 @@ with the `cryptography` package of the extra `tls`.
 
 import asyncio
 import ssl
+import threading
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime
 from enum import Enum, auto
 from importlib.util import find_spec
@@ -163,8 +165,8 @@ def load_identity(context: ssl.SSLContext, identity: Identity) -> None:
     Writes and reads a temporary file: call it with `asyncio.to_thread` in a coroutine. Not for the context of a running
     server: see `renew_identity`.
     """
-    with _written(identity) as file:
-        _load(context, file.name)
+    with closing(_KeyFile()) as file:
+        _load(context, file.write(identity))
 
 
 async def renew_identity(context: ssl.SSLContext, identity: Identity) -> None:
@@ -174,21 +176,44 @@ async def renew_identity(context: ssl.SSLContext, identity: Identity) -> None:
     key, so this is done on the loop, where no handshake can run in between. It takes less than a millisecond: the file
     it reads was written just before.
     """
-    file = await asyncio.to_thread(_written, identity)
+    file = _KeyFile()
     try:
-        _load(context, file.name)
+        _load(context, await asyncio.to_thread(file.write, identity))
     finally:
-        await asyncio.to_thread(file.close)
+        # Shielded, and not by `to_thread`: a cancellation takes back what no thread has started.
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, file.close))
 
 
-def _written(identity: Identity) -> IO[bytes]:
-    """A private temporary file, since ssl loads keys only from files; deleted when it is closed."""
-    import tempfile  # noqa: PLC0415  # it brings shutil and archives along, and a client with a token needs no file
+class _KeyFile:
+    """A private temporary file, since ssl loads keys only from files; deleted when it is closed.
 
-    file = tempfile.NamedTemporaryFile()  # noqa: SIM115 - the caller closes it
-    file.write(identity.key + identity.certificate)
-    file.flush()
-    return file
+    A thread goes on writing when the task that waits for it was cancelled, so that `close` waits for it; nothing is
+    written afterwards.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._file: IO[bytes] | None = None
+        self._is_closed = False
+
+    def write(self, identity: Identity) -> str:
+        """Writes key and certificate; returns the path of the file, or "" if it was closed before."""
+        import tempfile  # noqa: PLC0415  # it brings shutil and archives along, and a client with a token needs no file
+
+        with self._lock:
+            if self._is_closed:
+                return ""
+            self._file = file = tempfile.NamedTemporaryFile()  # noqa: SIM115 - `close` closes it
+            file.write(identity.key + identity.certificate)
+            file.flush()
+            return file.name
+
+    def close(self) -> None:
+        """Deletes the file; not on an event loop, since it may wait for a thread."""
+        with self._lock:
+            self._is_closed = True
+            if self._file is not None:
+                self._file.close()
 
 
 def _load(context: ssl.SSLContext, name: str) -> None:
