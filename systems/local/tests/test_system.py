@@ -13,15 +13,14 @@ from levelset import Ref, open_local
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import Endpoints, Pod, Service
 from levelset_local import Options, local_system
+from levelset_machine import free_port
 
 SERVER = """
-import os
+import os, sys
 from http.server import HTTPServer, SimpleHTTPRequestHandler
-HTTPServer((os.environ["POD_IP"], 8080), SimpleHTTPRequestHandler).serve_forever()
+HTTPServer((os.environ["POD_IP"], int(sys.argv[1])), SimpleHTTPRequestHandler).serve_forever()
 """
 LABELS = {"app": "web"}
-PROBE = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
-CONTAINER = {"name": "web", "image": "web:1", "command": [sys.executable, "-c", SERVER], "readinessProbe": PROBE}
 WEB = Ref(Deployment, "web", "default")
 
 
@@ -30,8 +29,12 @@ def manifest(kind: str, api_version: str, name: str, spec: dict[str, Any]) -> di
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def deployment() -> dict[str, Any]:
-    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}
+def deployment(port: int) -> dict[str, Any]:
+    """Servers at this port of the addresses of their Pods."""
+    probe = {"tcpSocket": {"port": port}, "periodSeconds": 1}
+    command = [sys.executable, "-c", SERVER, str(port)]
+    container = {"name": "web", "image": "web:1", "command": command, "readinessProbe": probe}
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [container]}}
     return manifest(
         "Deployment", "apps/v1", "web", {"replicas": 2, "selector": {"matchLabels": LABELS}, "template": template}
     )
@@ -44,12 +47,13 @@ def is_complete(it: Deployment) -> bool:
 async def test_a_deployment_serves_at_the_address_of_its_service_and_leaves_no_files(tmp_path: Path) -> None:
     async with open_local(local_system(Options(folder=tmp_path))) as local:
         client = local.client
-        await client.create(deployment())
-        ports = [{"port": 80, "targetPort": 8080}]
+        pod_port, service_port = free_port(), free_port()  # which nothing uses on all addresses
+        await client.create(deployment(pod_port))
+        ports = [{"port": service_port, "targetPort": pod_port}]
         service = await client.create(manifest("Service", "v1", "web", {"selector": LABELS, "ports": ports}))
         await client.wait(WEB, is_complete, within=120)
         found = await client.get(Ref(Service, "web", "default"))
-        reader, writer = await asyncio.open_connection(found.spec.cluster_ip, 80)
+        reader, writer = await asyncio.open_connection(found.spec.cluster_ip, service_port)
         writer.write(b"GET / HTTP/1.0\r\n\r\n")
         assert (await reader.readline()).startswith(b"HTTP/1.0 200")
         writer.close()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import ConfigMap, Pod, Service
 from levelset_local import Options as LocalOptions
 from levelset_local import local_system
+from levelset_machine import free_port
 from levelset_omnia import AgentRuntime, Options, PromptPack, omnia_system
 from levelset_omnia.images import IMAGES
 from levelset_omnia.well_known import CANARY, TRACK
@@ -23,6 +25,12 @@ __all__: list[str] = []
 REAL = 300
 PACK, HELPER = Ref(PromptPack, "pack", "default"), Ref(AgentRuntime, "helper", "default")
 QUICK = Options(readiness_delay=0, readiness_period=1, report_seconds=0.5)
+
+
+@cache
+def agent_port() -> int:
+    """The port of the agents on the addresses of their Pods: one that nothing uses on all addresses."""
+    return free_port()
 
 
 def objects(url: str) -> list[dict[str, Any]]:
@@ -46,6 +54,7 @@ def objects(url: str) -> list[dict[str, Any]]:
                 "spec": {
                     "promptPackRef": {"name": "pack"},
                     "providerRef": {"name": "models"},
+                    "facade": {"port": agent_port()},
                     "runtime": {"replicas": 4},
                 }
             },
@@ -63,7 +72,7 @@ def source(config_map: str) -> dict[str, Any]:
 
 async def send(address: str) -> tuple[int, str]:
     """Sends one message over a new connection; the status and the version that answered, or the error."""
-    reader, writer = await asyncio.open_connection(address, 8080)
+    reader, writer = await asyncio.open_connection(address, agent_port())
     body = json.dumps({"message": "hello"}).encode()
     writer.write(b"POST /v1/messages HTTP/1.1\r\nHost: a\r\nConnection: close\r\n")
     writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode() + body)

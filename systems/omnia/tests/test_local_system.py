@@ -4,15 +4,16 @@ import asyncio
 import itertools
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from levelset import Client, MergePatch, NotFound, Ref, open_local
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import ConfigMap, Event, Pod, Service
-from levelset.objects import read_manifests
+from levelset.objects import read_manifests, to_tree
 from levelset_local import Options, local_system
-from levelset_machine import identity_of, is_alive
+from levelset_machine import free_port, identity_of, is_alive
 from levelset_omnia import Options as OmniaOptions
 from levelset_omnia import omnia_system
 from levelset_omnia.images import IMAGES
@@ -29,11 +30,17 @@ def local_omnia(**options: Any) -> Any:
     return open_local(local_system(Options(images=IMAGES)), omnia_system(QUICK), **options)
 
 
+@cache
+def agent_port() -> int:
+    """The port of agents and tools on the addresses of their Pods: one that nothing uses on all addresses."""
+    return free_port()
+
+
 def manifests(namespace: str = "default") -> dict[str, dict[str, Any]]:
     """The minimal objects of an agent, by kind."""
     meta = {"namespace": namespace}
     source = {"type": "configmap", "configMapRef": {"name": "prompts"}}
-    agent = {"promptPackRef": {"name": "pack"}, "providerSecretRef": {"name": "key"}}
+    agent = {"promptPackRef": {"name": "pack"}, "providerSecretRef": {"name": "key"}, "facade": {"port": agent_port()}}
     made = {
         "ConfigMap": {"apiVersion": "v1", "metadata": {"name": "prompts", **meta}, "data": {"system": "Be kind."}},
         "Secret": {"apiVersion": "v1", "metadata": {"name": "key", **meta}, "stringData": {"api-key": "x"}},
@@ -54,9 +61,9 @@ def is_running(agent: AgentRuntime) -> bool:
     )
 
 
-async def send(address: str, message: str, port: int = 8080) -> dict[str, Any]:
+async def send(address: str, message: str) -> dict[str, Any]:
     """Sends one message over a new connection, as curl does."""
-    reader, writer = await asyncio.open_connection(address, port)
+    reader, writer = await asyncio.open_connection(address, agent_port())
     body = json.dumps({"message": message}).encode()
     writer.write(b"POST /v1/messages HTTP/1.1\r\nHost: a\r\nConnection: close\r\n")
     writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
@@ -85,11 +92,10 @@ async def create_in_order(client: Client, namespace: str, order: tuple[str, ...]
 
 
 async def test_the_examples_run_an_agent_that_answers_and_calls_its_tool() -> None:
-    texts = await asyncio.to_thread(lambda: [one.read_text() for one in sorted(EXAMPLES.glob("*.yaml"))])
+    trees = await asyncio.to_thread(lambda: [tree for one in sorted(EXAMPLES.glob("*.yaml")) for tree in example(one)])
     async with local_omnia() as local:
-        for text in texts:
-            for one in read_manifests(text):
-                await local.client.create(one)
+        for one in trees:
+            await local.client.create(one)
         await local.client.wait(Ref(AgentRuntime, "helper", "default"), is_running, within=REAL)
         await local.client.wait(Ref(ToolRegistry, "tools", "default"), is_ready, within=REAL)
         service = await local.client.get(Ref(Service, "helper", "default"))
@@ -97,6 +103,25 @@ async def test_the_examples_run_an_agent_that_answers_and_calls_its_tool() -> No
         assert (await send(address, "hello"))["text"] == "[You answer questions about our shop.] hello"
         answer = await wait_for_tool(address)
         assert answer["text"] == '{"sum": 42}'
+
+
+def example(path: Path) -> list[Any]:
+    """The objects of an example, with a free port in place of 8080 and 80."""
+    found: list[Any] = [to_tree(one) for one in read_manifests(path.read_text())]
+    for tree in found:
+        spec = tree.get("spec", {})
+        if tree["kind"] == "AgentRuntime":
+            assert spec["facade"]["port"] == 8080
+            spec["facade"]["port"] = agent_port()
+        if tree["kind"] == "Service":
+            assert spec["ports"][0]["port"] == 80
+            spec["ports"][0]["port"] = agent_port()
+        if tree["kind"] == "Deployment":
+            (container,) = spec["template"]["spec"]["containers"]
+            assert container["ports"][0]["containerPort"] == 8080
+            container["ports"][0]["containerPort"] = agent_port()
+            container["env"] = [{"name": "PORT", "value": str(agent_port())}]
+    return found
 
 
 def is_ready(registry: ToolRegistry) -> bool:
@@ -163,10 +188,10 @@ async def pid_of(client: Client, pod: Pod) -> list[str]:
 
 
 async def test_the_watch_of_its_pod_makes_a_tool_available() -> None:
-    text = await asyncio.to_thread((EXAMPLES / "2-tools.yaml").read_text)
+    trees = await asyncio.to_thread(example, EXAMPLES / "2-tools.yaml")
     tools, calculator = Ref(ToolRegistry, "tools", "default"), Ref(Deployment, "calculator", "default")
     async with local_omnia() as local:
-        for one in read_manifests(text):
+        for one in trees:
             await local.client.create(one)
         await local.client.patch(calculator, MergePatch({"spec": {"replicas": 0}}))
         await local.client.wait(calculator, lambda it: it.status is not None and not it.status.replicas, within=REAL)

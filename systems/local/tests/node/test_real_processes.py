@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from levelset.objects import to_tree
 from levelset.runtime.controller import running
 from levelset.testing import Cluster
 from levelset_local.node import Images, Node, RestartBackoff, node_controller, pod_logs, pods_controller
-from levelset_machine import LogRotation, LogStore, Machine, SocketProber, claim_block
+from levelset_machine import LogRotation, LogStore, Machine, SocketProber, claim_block, free_port
 from systems.local.tests.node.fake_node import condition, container_states, pod, status
 
 pytestmark = pytest.mark.real_time
@@ -26,7 +27,7 @@ WEB = Ref(Pod, "web")
 SERVER = """
 import os, signal, socket, sys, time
 signal.signal(signal.SIGTERM, lambda *_: (print("bye", flush=True), sys.exit(0)))
-server = socket.create_server((os.environ["POD_IP"], 8080))
+server = socket.create_server((os.environ["POD_IP"], int(sys.argv[1])))
 print("serving on", os.environ["POD_IP"], flush=True)
 while True:
     connection, _ = server.accept()
@@ -60,9 +61,16 @@ async def machine_node(folder: Path, rotation: LogRotation | None = None) -> Asy
         block.close()
 
 
+@cache
+def web_port() -> int:
+    """The port of the servers, each on the address of its Pod: one that nothing uses on all addresses."""
+    return free_port()
+
+
 def served(script: str = SERVER, **more: Any) -> dict[str, Any]:
-    probe = {"httpGet": {"port": 8080}, "periodSeconds": 1, "initialDelaySeconds": 0}
-    return {"name": "web", "image": "web:1", "command": [sys.executable, "-c", script], "readinessProbe": probe, **more}
+    probe = {"httpGet": {"port": web_port()}, "periodSeconds": 1, "initialDelaySeconds": 0}
+    command = [sys.executable, "-c", script, str(web_port())]
+    return {"name": "web", "image": "web:1", "command": command, "readinessProbe": probe, **more}
 
 
 def is_ready(it: Pod) -> bool:
@@ -75,7 +83,7 @@ def is_restarted(it: Pod) -> bool:
 
 async def fetch(it: Pod, path: str = "/") -> str:
     """The response of a Pod's server; empty if it ends instead."""
-    reader, writer = await asyncio.open_connection(status(it).pod_ip, 8080)
+    reader, writer = await asyncio.open_connection(status(it).pod_ip, web_port())
     try:
         writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
         answer = await reader.read()
@@ -163,8 +171,8 @@ async def test_a_follower_that_is_slower_than_a_container_sees_where_lines_were_
 
 
 GATED_FLOOD = """
-import os, socket, time
-server = socket.create_server((os.environ["POD_IP"], 8080))
+import os, socket, sys, time
+server = socket.create_server((os.environ["POD_IP"], int(sys.argv[1])))
 print("line 00000", flush=True)
 server.accept()[0].close()
 for number in range(1, 30_000):
@@ -197,7 +205,7 @@ async def test_a_crashed_container_is_restarted_and_a_crash_loop_backs_off(clust
 
 
 async def test_a_hanging_server_is_restarted_by_its_liveness_probe(cluster: Cluster, tmp_path: Path) -> None:
-    liveness = {"httpGet": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 2}
+    liveness = {"httpGet": {"port": web_port()}, "periodSeconds": 1, "failureThreshold": 2}
     async with machine_node(tmp_path) as node, cluster.running(pods_controller(node)):
         await cluster.create(pod("web", served(livenessProbe=liveness), terminationGracePeriodSeconds=1))
         found = await cluster.until(WEB, is_ready)
