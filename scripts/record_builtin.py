@@ -10,18 +10,27 @@ With `--server URL --token TOKEN` a running server is used.
 import argparse
 import http.client
 import json
+import math
 import sys
 import time
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from scripts.kube_server import Server, serve
 
-from tests.conformance.builtin import recorded_objects, recorded_requests, recorded_resources, recorded_sequences
+from tests.conformance.builtin import (
+    recorded_managers,
+    recorded_objects,
+    recorded_requests,
+    recorded_resources,
+    recorded_sequences,
+)
 
 __all__ = ["main", "record", "record_sequences"]
 
 _SETTLED = 5.0  # seconds until discovery and OpenAPI have new definitions
+_EARLY = 0.1  # of a second, when the requests of this second are sent
 
 
 def record(server: Server, areas: Iterable[str]) -> int:
@@ -32,7 +41,9 @@ def record(server: Server, areas: Iterable[str]) -> int:
     _record_resources(server)
     count = record_sequences(server, chosen, recorded_sequences.DEFAULT_RANGES)
     count += sum(_record_requests(server, topic) for topic in recorded_requests.TOPICS if topic in chosen)
-    others = {*recorded_sequences.TOPICS, *recorded_requests.TOPICS}
+    if recorded_managers.TOPIC in chosen:
+        count += _record_managers(server)
+    others = {*recorded_sequences.TOPICS, *recorded_requests.TOPICS, recorded_managers.TOPIC}
     for area in (one for one in chosen if one not in others):
         for plural in ("limitranges", "resourcequotas"):  # of an area before, which would change Pods
             server.request("DELETE", f"/api/v1/namespaces/{recorded_objects.NAMESPACE}/{plural}")
@@ -72,6 +83,38 @@ def _record_topic(server: Server, topic: str) -> int:
     count = sum(map(len, found.values()))
     print(f"{topic}: {count} answers in sequences")
     return count
+
+
+def _record_managers(server: Server) -> int:
+    """Records the histories of many field managers; returns the number of answers."""
+    namespace = {"metadata": {"name": recorded_managers.NAMESPACE}}
+    server.request("POST", "/api/v1/namespaces", namespace)
+    server.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", recorded_managers.DEFINITION)
+    time.sleep(_SETTLED)
+    found = {one.name: _manager_answers(one, server) for one in recorded_managers.load()}
+    lines = [f"{json.dumps(name)}: {_lines(one)}" for name, one in found.items()]
+    recorded_managers.ANSWERS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    count = sum(map(len, found.values()))
+    print(f"{recorded_managers.TOPIC}: {count} answers to writes of field managers")
+    return count
+
+
+def _manager_answers(history: recorded_managers.History, server: Server) -> dict[str, Any]:
+    """The answers of a history; each request is sent and answered within its second."""
+    exchange = recorded_managers.run(history)
+    begin = math.ceil(time.time())
+    try:
+        request = next(exchange)
+        while True:
+            time.sleep(max(0.0, begin + request.second + _EARLY - time.time()))
+            path = f"{request.path}?fieldManager={quote(request.manager)}"
+            reply = server.request(request.method, path, request.body, request.media)
+            if int(time.time()) != begin + request.second:
+                raise RuntimeError(f"{history.name}: the machine is too busy to send a request in its second")
+            request = exchange.send((reply.code, reply.body))
+    except StopIteration as end:
+        found: dict[str, Any] = end.value
+        return found
 
 
 def _record_requests(server: Server, topic: str) -> int:
@@ -157,9 +200,8 @@ def _answers(base: recorded_objects.Base, server: Server) -> dict[str, Any]:
 def main() -> int:
     """Records the areas of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "areas", nargs="*", default=[*recorded_objects.AREAS, *recorded_sequences.TOPICS, *recorded_requests.TOPICS]
-    )
+    topics = [*recorded_sequences.TOPICS, *recorded_requests.TOPICS, recorded_managers.TOPIC]
+    parser.add_argument("areas", nargs="*", default=[*recorded_objects.AREAS, *topics])
     parser.add_argument("--server")
     parser.add_argument("--token", default="")
     given = parser.parse_args()

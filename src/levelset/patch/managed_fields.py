@@ -216,7 +216,8 @@ def _second_text(second: int) -> str:
 def cap_updates(managers: Managers) -> Managers:
     """The entries with the oldest updates merged into one "ancient-changes" entry, so that there are at most ten.
 
-    A bucket holds one version; entries of different versions cannot be merged.
+    A bucket holds one version; entries of different versions cannot be merged. Of several in the same second, those
+    that are first by `_identifier` are merged.
     """
     if len(managers) <= MAX_UPDATE_ENTRIES:
         return managers
@@ -226,7 +227,7 @@ def cap_updates(managers: Managers) -> Managers:
         return managers
     joined = dict(managers)
     oldest: dict[str, ManagedEntry] = {}
-    for entry in sorted(updates, key=lambda one: (_seconds(one.time), one.key)):
+    for entry in sorted(updates, key=lambda one: (_seconds(one.time), _identifier(one))):
         if len(joined) <= len(managers) - surplus:
             break
         first = oldest.setdefault(entry.api_version, entry)
@@ -236,12 +237,25 @@ def cap_updates(managers: Managers) -> Managers:
 
 
 def _join_into_bucket(managers: dict[EntryKey, ManagedEntry], first: ManagedEntry, entry: ManagedEntry) -> None:
-    bucket = ManagedEntry(ANCIENT, "Update", entry.api_version, EMPTY, entry.time)
-    fields = EMPTY
-    for key in {bucket.key: None, first.key: None, entry.key: None}:
-        held = managers.pop(key, None)
-        fields = fields if held is None else fields | held.fields
-    managers[bucket.key] = replace(bucket, fields=fields)
+    """Merges the entry; also the first one if there is no bucket yet, or if the entry is the bucket."""
+    empty = ManagedEntry(ANCIENT, "Update", entry.api_version, EMPTY)
+    bucket = managers.get(empty.key)
+    # Kubernetes removes a bucket that it comes to after another entry, and with it the owners of these fields.
+    merged = [entry] if bucket is not None and bucket.key != entry.key else [first, entry]
+    fields = EMPTY if bucket is None else bucket.fields
+    for one in merged:
+        del managers[one.key]
+        fields |= one.fields
+    managers[empty.key] = replace(empty, fields=fields, time=entry.time)
+
+
+def _identifier(entry: ManagedEntry) -> bytes:
+    """The text by which Kubernetes orders entries of the same second: what identifies one, as Go writes it in JSON."""
+    parts = {"manager": entry.manager, "operation": entry.operation, "apiVersion": entry.api_version}
+    if entry.subresource is not None:
+        parts["subresource"] = entry.subresource
+    text = _encode({name: part for name, part in parts.items() if part})
+    return text.replace(b"&", rb"\u0026").replace(b"<", rb"\u003c").replace(b">", rb"\u003e")
 
 
 def _wire_order(entry: ManagedEntry) -> tuple[str | int, ...]:

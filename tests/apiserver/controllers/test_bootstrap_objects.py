@@ -53,6 +53,18 @@ async def test_data_whose_first_address_is_taken_gives_the_server_another_one() 
         assert (await _get(api, f"{SERVICES}/kubernetes"))["spec"]["clusterIP"] != "10.96.0.1"
 
 
+async def test_the_fields_of_what_the_server_creates_are_managed_by_it_and_patches_of_others_are_recorded() -> None:
+    async with open_server(cluster_defaults=True) as api:
+        for path in ("/api/v1/namespaces/default", f"{SERVICES}/kubernetes"):
+            patch = {"metadata": {"labels": {"a": "b"}}}
+            merge = {"kind": "application/merge-patch+json", "fieldManager": "other"}
+            status, tree = await api.request("PATCH", path, patch, **merge)
+            assert status == 200, tree
+            found = {one["manager"]: one["fieldsV1"] for one in tree["metadata"]["managedFields"]}
+            assert found.keys() == {"kube-apiserver", "other"}
+            assert found["other"] == {"f:metadata": {"f:labels": {"f:a": {}}}}
+
+
 async def test_the_system_priority_classes_exist() -> None:
     async with open_server(cluster_defaults=True) as api:
         tree = await _get(api, "/apis/scheduling.k8s.io/v1/priorityclasses")

@@ -60,7 +60,7 @@ def test_the_rules_of_a_kind_can_default_and_prepare_a_new_object() -> None:
 def test_a_client_can_send_managed_fields_with_a_new_object() -> None:
     entry = {"manager": "x", "operation": "Apply", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1"}
     tree = new_object(widget(spec={"color": "red"}, managedFields=[{**entry, "fieldsV1": {"f:spec": {"f:free": {}}}}]))
-    assert {one["manager"] for one in tree["metadata"]["managedFields"]} == {"x", "unknown"}
+    assert {one["manager"] for one in tree["metadata"]["managedFields"]} == {"x", "kube-apiserver"}
 
 
 def test_a_change_of_content_increments_the_generation() -> None:

@@ -43,6 +43,8 @@ VALIDATIONS: Final = ("Ignore", "Strict", "Warn")
 PROPAGATIONS: Final = ("Background", "Foreground", "Orphan")
 MAX_MANAGER_BYTES: Final = 128
 UNKNOWN_MANAGER: Final = "unknown"
+SERVER_MANAGER: Final = "kube-apiserver"
+"""The field manager of what the server writes by itself, as upstream."""
 CBOR: Final = "application/cbor"
 _MAX_CACHED_QUERY: Final = 512
 _MAX_DIGITS: Final = 100
@@ -52,7 +54,7 @@ _INTEGER: Final = Pattern(r"[+-]?[0-9]+")
 class WriteOptions(msgspec.Struct, frozen=True):
     """How to write one object; the defaults are those of a write from inside the process."""
 
-    manager: str = UNKNOWN_MANAGER
+    manager: str = SERVER_MANAGER
     """The field manager that will own the written fields."""
     dry_run: bool = False
     validation: Validation = "Warn"
