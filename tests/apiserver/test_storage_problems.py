@@ -194,3 +194,47 @@ def test_a_read_only_file_system_is_called_so(tmp_path: Path) -> None:
             check=False,
         )
         assert "is on a read-only file system; remount it, or choose another path" in done.stderr, done.stderr
+
+
+READ_ONLY = """
+import asyncio, subprocess, sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from tests.apiserver.test_storage_problems import call, open_server
+
+async def main():
+    async with open_server(Path({folder!r}) / "data.db") as server:
+        assert (await call(server, "GET", "/readyz")).status == 200
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", {folder!r}], check=True)
+        while (ready := await call(server, "GET", "/readyz")).status == 200:
+            await asyncio.sleep(0.01)
+        assert b"[-]storage failed" in ready.body, ready.body
+        assert (await call(server, "GET", "/livez")).status == 200
+        found = server._storage.find_write_problem()
+        assert found.endswith("data.db is on a read-only file system"), found
+        subprocess.run(["umount", {folder!r}], check=True)
+        while (await call(server, "GET", "/readyz")).status != 200:
+            await asyncio.sleep(0.01)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_a_server_whose_file_system_becomes_read_only_is_not_ready(tmp_path: Path) -> None:
+    """Before any write has failed: as the health check finds it."""
+    root = Path(__file__).parents[2]
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    (tmp_path / "program.py").write_text(READ_ONLY.format(tests=str(root), folder=str(folder)))
+    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a file system cannot be mounted here: unshare -Urm is not allowed")
+    done = subprocess.run(
+        ["unshare", "-Urm", sys.executable, str(tmp_path / "program.py")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{root / 'src'}:{root}"},
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -69,6 +69,18 @@ def test_it_prints_its_url_and_the_next_step_and_stops_on_a_signal(tmp_path: Pat
         assert stop(process, number) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("options", "is_full"), [((), True), (("--durability", "full"), True), (("--durability", "normal"), False)]
+)
+def test_writes_survive_a_loss_of_power_unless_normal_durability_is_chosen(
+    tmp_path: Path, options: tuple[str, ...], is_full: bool
+) -> None:
+    with serving(tmp_path, "--data", "data.db", *options) as (process, _):
+        # Only a log that is synced is allocated beforehand: a sync has no size to change then.
+        assert ((tmp_path / "data.db-wal").stat().st_size >= 4_000 * 4_096) == is_full
+        assert stop(process, signal.SIGTERM) == (0, "")
+
+
 def test_json_output(tmp_path: Path) -> None:
     with serving(tmp_path, "--output", "json", "--data", "data.db", lines=1) as (process, lines):
         result = json.loads(lines[0])

@@ -47,6 +47,24 @@ def test_it_runs_the_modules_of_the_project_and_prints_the_next_step(tmp_path: P
     assert (tmp_path / "shop.db").is_file()
 
 
+@pytest.mark.parametrize(("options", "is_full"), [((), True), (("--durability", "normal"), False)])
+def test_writes_survive_a_loss_of_power_unless_normal_durability_is_chosen(
+    tmp_path: Path, options: tuple[str, ...], is_full: bool
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    with subprocess.Popen(
+        [*COMMAND, *options], cwd=tmp_path, env=environment_of(tmp_path), stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            while "kubectl" not in (line := process.stdout.readline()):
+                assert line
+            # Only a log that is synced is allocated beforehand: a sync has no size to change then.
+            assert ((tmp_path / "shop.db-wal").stat().st_size >= 4_000 * 4_096) == is_full
+        finally:
+            process.kill()
+
+
 def environment_of(folder: Path) -> dict[str, str]:
     """The environment of a process in the folder, with a kubectl on its path."""
     (folder / "bin").mkdir(exist_ok=True)
