@@ -253,7 +253,7 @@ async def test_a_stalled_stream_is_detected_and_reopened() -> None:
     async with open_watch_bench() as bench:
         dead = Script(then="hang")
         bench.faults.act = only("watch", Response(status=200, stream=dead), times=1)
-        async with reading(bench.watcher(streaming=False, idle_timeout=75)) as seen:
+        async with reading(bench.watcher(streaming=False)) as seen:
             await timing.sleep(74)
             await bench.make("a")
             assert seen == ["Init", "InitDone"]

@@ -54,6 +54,12 @@ async def test_a_flood_fills_a_bounded_number_of_files_of_bounded_size(store: Lo
     assert sum(found.values()) > SMALL.total - SMALL.size - 100
 
 
+async def test_by_default_a_log_takes_no_more_than_fifty_mebibytes(tmp_path: Path) -> None:
+    store, line = LogStore(tmp_path), b"x" * (1024 * 1024 - 100) + b"\n"
+    write(store, *[line] * 70)
+    assert 45 * 1024**2 < sum((await files_in(tmp_path)).values()) <= 50 * 1024**2
+
+
 async def test_the_last_lines_are_left_and_keep_their_numbers(both: LogStore) -> None:
     write(both, *(numbers(first, first + 9) for first in range(1, 1000, 10)))
     lines = (await read(both, "web", line_numbers=True)).splitlines()
