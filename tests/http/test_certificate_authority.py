@@ -151,6 +151,12 @@ class HeldExecutor(ThreadPoolExecutor):
         self._running = None
         return False
 
+    def overtake(self) -> None:
+        """Runs the call that waits, before the one that was started does anything."""
+        made, call = self._waiting.pop(0)
+        assert made.set_running_or_notify_cancel()
+        made.set_result(call())
+
 
 def files_in(folder: Path) -> list[Path]:
     return list(folder.iterdir())
@@ -192,6 +198,26 @@ async def test_a_renewal_that_is_cancelled_at_any_time_closes_and_deletes_the_fi
     with pytest.raises(asyncio.CancelledError) as caught:  # its traceback holds what the frames have
         await renewal
     assert caught.traceback
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.usefixtures("file_access")
+async def test_a_thread_that_comes_to_write_after_the_cancelled_renewal_was_cleaned_up_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: CertificateAuthority
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    threads = HeldExecutor()
+    asyncio.get_running_loop().set_default_executor(threads)
+    context, issued = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), authority.issue_server(["a.test"])
+    renewal = asyncio.create_task(renew_identity(context, issued))
+    await let_tasks_run()
+    assert threads.step()
+    renewal.cancel()
+    await let_tasks_run()
+    threads.overtake()
+    assert threads.step()
+    with pytest.raises(asyncio.CancelledError):
+        await renewal
     assert files_in(tmp_path) == []
 
 
