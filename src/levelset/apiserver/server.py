@@ -52,7 +52,7 @@ from levelset.apiserver.discovery import DiscoveryPages, version_info
 from levelset.apiserver.health import Health
 from levelset.apiserver.openapi.endpoint import OpenApiEndpoint
 from levelset.apiserver.package_data import wait_package_data
-from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
+from levelset.apiserver.registry.builtin.kind_table import builtin_catalog
 from levelset.apiserver.registry.builtin.pod_admission import PodAdmission
 from levelset.apiserver.registry.builtin.services import DEFAULT_SERVICE_CIDR, ServiceStrategy
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
@@ -62,7 +62,6 @@ from levelset.apiserver.registry.crd import definitions
 from levelset.apiserver.registry.crd.definitions import CrdRegistry
 from levelset.apiserver.registry.service_addresses import ServiceAddresses
 from levelset.apiserver.request_limits import InFlightLimiter, UserLimiter, UserLimits
-from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
 from levelset.apiserver.resources.storage_follower import StorageFollower
 from levelset.apiserver.server_metrics import ServerMetrics
@@ -387,7 +386,7 @@ class Kinds:
             ("", "Service"): self.services.rules,
             (definitions.GROUP, definitions.KIND): self.definitions.rules,
         }
-        self.catalog = Catalog(builtin_kinds(rules))
+        self.catalog = builtin_catalog(rules)
 
     def _validate_claim(self, new: Tree, old: Tree | None) -> list[Cause]:
         """The causes of the rules of claims; raises Forbidden if a LimitRange does not allow a valid one."""

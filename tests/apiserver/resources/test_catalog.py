@@ -74,3 +74,15 @@ def test_stable_versions_come_before_beta_and_alpha_and_the_highest_number_first
 
 def test_names_that_are_not_versions_come_last_by_name() -> None:
     assert sort_versions(["zebra", "v0", "apple", "v1"]) == ["v1", "apple", "v0", "zebra"]
+
+
+def test_a_copy_has_the_replaced_resources_and_changes_alone() -> None:
+    widgets, gadgets = served("example.com", "v1", "widgets"), served("example.com", "v1", "gadgets")
+    catalog = Catalog([widgets, gadgets])
+    replacement = served("example.com", "v1", "widgets")
+    copy = catalog.copy(replaced=[replacement])
+    copy.remove(gadgets)
+    assert copy.all() == [replacement]
+    assert copy.by_gvk("example.com", "v1", "Widget") is replacement
+    assert catalog.all() == [gadgets, widgets]
+    assert catalog.find("example.com", "v1", "widgets") is widgets

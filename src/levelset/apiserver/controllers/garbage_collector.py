@@ -22,8 +22,10 @@ from levelset.apiserver.registry.owner_index import OwnerIndex, owner_references
 from levelset.apiserver.registry.storage_codec import served_tree, set_resource_version
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.object_location import (
+    REGISTRY,
     ObjectLocation,
     location_of,
+    prefix_of,
     storage_version_of,
     stored_resources,
 )
@@ -73,11 +75,13 @@ class GarbageCollector:
         """Listens to writes, indexes all owner references, and enqueues the objects that have them."""
         self._state.listeners.append(self._on_write)
         self._state.catalog.listen(self._on_catalog)
-        for served in stored_resources(self._state.catalog):
-            page = await self._state.storage.list(served.prefix)
-            for item in page.items:
-                if b'"ownerReferences"' in item.value or b'"deletionTimestamp"' in item.value:
-                    self._on_write(served, None, decode_tree(item.value))
+        page = await self._state.storage.list(REGISTRY)
+        found = [one for one in page.items if b'"ownerReferences"' in one.value or b'"deletionTimestamp"' in one.value]
+        resources = {one.prefix: one for one in stored_resources(self._state.catalog)} if found else {}
+        for item in found:
+            served = resources.get(prefix_of(item.key))
+            if served is not None:
+                self._on_write(served, None, decode_tree(item.value))
         self.queue.start()
 
     async def stop(self) -> None:

@@ -44,7 +44,8 @@ class NamespaceController:
                 await self._create(served, name)
         page = await self._state.storage.list(served.prefix)
         for item in page.items:
-            self._check(decode_tree(item.value))
+            if b'"deletionTimestamp"' in item.value:
+                self._check(decode_tree(item.value))
         self.queue.start()
 
     async def stop(self) -> None:

@@ -4,6 +4,7 @@ It changes while the server runs, as CRDs are created and deleted. Each change i
 `generation` and notifies the listeners.
 """
 
+import functools
 from collections.abc import Callable, Iterable
 
 from levelset.apiserver.resources.served_resource import ServedResource
@@ -36,6 +37,18 @@ class Catalog:
         self._kinds: dict[tuple[str, str, str], ServedResource] = {}
         self._listeners: list[CatalogListener] = []
         self.change(add=served)
+
+    def copy(self, *, replaced: Iterable[ServedResource] = ()) -> "Catalog":
+        """Returns a catalog with the same resources and no listeners; `replaced` take the place of those they name."""
+        made = Catalog()
+        made._groups = {
+            group: {version: found.copy() for version, found in versions.items()}
+            for group, versions in self._groups.items()
+        }
+        made._paths, made._kinds = self._paths.copy(), self._kinds.copy()
+        made.change(add=replaced)
+        made.generation = self.generation
+        return made
 
     def find(self, group: str, version: str, plural: str) -> ServedResource | None:
         """Returns the resource at this path, or None; the core group is the empty string."""
@@ -124,6 +137,7 @@ def sort_versions(names: Iterable[str]) -> list[str]:
     return sorted(names, key=_rank)
 
 
+@functools.lru_cache(maxsize=256)
 def _rank(name: str) -> tuple[int, int, int, str]:
     found = _VERSION.fullmatch(name)
     if found is None:

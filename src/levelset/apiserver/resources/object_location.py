@@ -1,11 +1,16 @@
 """The location of an object in storage: the keys of the work queues of the server's own controllers."""
 
+from typing import Final
+
 import msgspec
 
 from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 
-__all__ = ["ObjectLocation", "location_of", "storage_version_of", "stored_resources"]
+__all__ = ["REGISTRY", "ObjectLocation", "location_of", "prefix_of", "storage_version_of", "stored_resources"]
+
+REGISTRY: Final = "/registry/"
+"""The beginning of the storage keys of all objects."""
 
 
 # A msgspec Struct, because one is created for every write of a dependent object.
@@ -36,6 +41,12 @@ def location_of(served: ServedResource, tree: Object) -> ObjectLocation:
         return ObjectLocation(served.prefix + name, served, None, name)
     namespace: str | None = metadata.get("namespace")
     return ObjectLocation(served.key(namespace, name), served, namespace, name)
+
+
+def prefix_of(key: str) -> str:
+    """Returns the storage prefix of the resource that a key in `REGISTRY` belongs to."""
+    group_end = key.find("/", len(REGISTRY))
+    return key[: key.find("/", group_end + 1) + 1]
 
 
 def storage_version_of(catalog: Catalog, served: ServedResource) -> ServedResource:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from levelset.apiserver.resources.expensive_work import ExpensiveWork
 from levelset.apiserver.resources.in_flight_creates import InFlightCreates
@@ -141,13 +142,15 @@ class ServerState:
     """The same storage, if it decides about claims; without it, one server must be the only one."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.storage, NowaitReader):
+        storage: Any = self.storage
+        is_reader, is_shared, is_transactional = _abilities(storage)
+        if not is_reader:
             raise ConfigError(
                 "The server needs a storage with synchronous reads: use MemoryStorage, SqliteStorage or EtcdStorage."
             )
-        self.reader = self.storage
-        self.shared = self.storage if isinstance(self.storage, SharedStorage) else None
-        self.transactional = self.storage if isinstance(self.storage, TransactionalStorage) else None
+        self.reader = storage
+        self.shared = storage if is_shared else None
+        self.transactional = storage if is_transactional else None
 
     def add_resource_listener(self, prefix: str, listener: Listener) -> None:
         """Calls `listener` for every write below this storage prefix, before the general `listeners`."""
@@ -171,6 +174,22 @@ class ServerState:
         if after is None:
             for listener in self.removal_listeners:
                 listener(served, before, after)
+
+
+_known_abilities: Final[WeakKeyDictionary[type[Storage], tuple[bool, bool, bool]]] = WeakKeyDictionary()
+
+
+def _abilities(storage: Storage) -> tuple[bool, bool, bool]:
+    """Whether a storage has synchronous reads, is shared, and has transactions; examined once for each class."""
+    found = _known_abilities.get(type(storage))
+    if found is None:
+        found = (
+            isinstance(storage, NowaitReader),
+            isinstance(storage, SharedStorage),
+            isinstance(storage, TransactionalStorage),
+        )
+        _known_abilities[type(storage)] = found
+    return found
 
 
 def new_claims(owner: str, values: Iterable[tuple[str, str]]) -> dict[str, bytes]:

@@ -7,10 +7,9 @@ is always followed; one in this process as soon as a second server uses it.
 """
 
 import logging
-from typing import Final
 from weakref import WeakKeyDictionary, WeakSet
 
-from levelset.apiserver.resources.object_location import stored_resources
+from levelset.apiserver.resources.object_location import REGISTRY, prefix_of, stored_resources
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.objects import decode_tree
@@ -20,7 +19,6 @@ __all__ = ["StorageFollower"]
 
 log = logging.getLogger(__name__)
 
-_ROOT: Final = "/registry/"
 _followers: "WeakKeyDictionary[Storage, WeakSet[StorageFollower]]" = WeakKeyDictionary()
 """The servers of this process by their storage."""
 
@@ -71,12 +69,11 @@ class StorageFollower:
 
     def _resource(self, key: str) -> ServedResource | None:
         """The resource that a key belongs to, preferably in its storage version; None if none is served."""
-        if not key.startswith(_ROOT):
+        if not key.startswith(REGISTRY):
             return None
         if self._resources is None:
             self._resources = {one.prefix: one for one in stored_resources(self._state.catalog)}
-        group_end = key.find("/", len(_ROOT))
-        return self._resources.get(key[: key.find("/", group_end + 1) + 1])
+        return self._resources.get(prefix_of(key))
 
     def _on_catalog(self, _removed: object, _added: object) -> None:
         self._resources = None

@@ -71,3 +71,21 @@ def test_a_column_whose_path_cannot_be_parsed_ends_the_table() -> None:
     columns = [{"name": name, "type": "string", "jsonPath": path} for name, path in (("A", ".a"), ("B", ".b["))]
     served = only(version={"additionalPrinterColumns": [*columns, {**columns[0], "name": "C"}]})
     assert [one.name for one in served.columns] == ["Name", "A"]
+
+
+def test_equal_definitions_share_their_resources_with_the_compiled_schemas() -> None:
+    tree, other, ending = definition(), definition(), definition()
+    other["metadata"]["uid"] = "another"
+    ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    (served,) = served_versions(tree, 7)
+    assert served_versions(other, 7)[0] is served
+    assert served_versions(other, 8)[0].since == 8
+    assert served_versions(ending, 7)[0].terminating
+    assert served_versions(tree, 7, logs=print)[0].schema() is served.schema()
+
+
+def test_a_definition_that_changes_later_leaves_its_resources_alone() -> None:
+    tree = definition()
+    (served,) = served_versions(tree, 7)
+    tree["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {"type": "string"}
+    assert served.schema_source == definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

@@ -23,6 +23,7 @@ from levelset.objects import decode_tree
 __all__ = ["PodSecurity"]
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
+_LABELS: Final = b"pod-security.kubernetes.io"
 _LEVELS: Final = ("privileged", "baseline", "restricted")
 _NAMESPACES: Final = "/registry/core/namespaces/"
 _PODS: Final = "/registry/core/pods/"
@@ -70,7 +71,8 @@ class PodSecurity:
         """Reads the labels of the namespaces, follows their writes, and checks writes from then on."""
         self._state.add_resource_listener(_NAMESPACES, self._on_namespace)
         for item in self._state.reader.list_nowait(_NAMESPACES).items:
-            self._note(decode_tree(item.value))
+            if _LABELS in item.value:
+                self._note(decode_tree(item.value))
         checks: dict[str, Callable[..., None]] = {_NAMESPACES: self._check_namespace, _PODS: self._check_pod}
         self._state.write_checks |= checks | dict.fromkeys(_TEMPLATES, self._check_template)
 

@@ -5,18 +5,20 @@ validation, immutable fields) come from `strategies.py`.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
 import msgspec
 
 from levelset.apiserver.registry.builtin.conversions import STORAGE_CONVERSIONS
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
+from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.served_resource import ALL_VERBS, Column, Object, Rules, ScalePaths, ServedResource
 from levelset.apiserver.schema import builtin_columns, builtin_kind
 from levelset.patch import ANYTHING, Shape, builtin_shape
 
-__all__ = ["BuiltinKind", "builtin_kinds"]
+__all__ = ["BuiltinKind", "builtin_catalog", "builtin_kinds"]
 
 ALL = ("all",)
 API_EXTENSIONS = ("api-extensions",)
@@ -209,15 +211,28 @@ BUILTIN_KINDS: dict[str, tuple[BuiltinKind, ...]] = {
 }
 
 
-def builtin_kinds(special: dict[tuple[str, str], Rules] | None = None) -> Iterator[ServedResource]:
-    """All built-in kinds; `special` has the rules, by group and kind, that depend on the state of a server."""
-    for served in _stateless_kinds():
-        rules = None if special is None else special.get((served.group, served.kind))
-        yield served if rules is None else replace(served, rules=rules)
+_NO_RULES: Final[Mapping[tuple[str, str], Rules]] = {}
+
+
+def builtin_catalog(special: Mapping[tuple[str, str], Rules] = _NO_RULES) -> Catalog:
+    """A catalog of all built-in kinds; `special` has the rules, by group and kind, that depend on a server's state."""
+    replaced = [replace(one, rules=special[one.group, one.kind]) for one in _stateless_kinds(frozenset(special))]
+    return _stateless_catalog().copy(replaced=replaced)
 
 
 @functools.cache
-def _stateless_kinds() -> tuple[ServedResource, ...]:
+def _stateless_catalog() -> Catalog:
+    return Catalog(builtin_kinds())
+
+
+@functools.lru_cache(maxsize=8)
+def _stateless_kinds(kinds: frozenset[tuple[str, str]]) -> tuple[ServedResource, ...]:
+    """These built-in kinds, by group and kind, in all versions."""
+    return tuple(one for one in builtin_kinds() if (one.group, one.kind) in kinds)
+
+
+@functools.cache
+def builtin_kinds() -> tuple[ServedResource, ...]:
     """All built-in kinds with stateless rules; shared by all servers of a process."""
     found: list[ServedResource] = []
     for path, kinds in BUILTIN_KINDS.items():

@@ -164,6 +164,7 @@ RULE_TABLES: dict[tuple[str, str], str] = {
 }
 
 
+@functools.cache
 def builtin_rules(group: str, kind: str) -> Rules:
     """The stateless rules of a built-in kind; Services and CRDs add rules that depend on the server."""
     key = (group, kind)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,6 +17,7 @@ from levelset.apiserver.resources.served_resource import Column, Object, Rules, 
 from levelset.apiserver.schema import Compiled, compile_schema
 from levelset.apiserver.wire.json_path import parse_path
 from levelset.errors import BadPointer
+from levelset.objects import decode_tree, encode_tree
 from levelset.patch import Shape, resource_shape
 
 __all__ = ["schema_tree", "served_versions"]
@@ -29,6 +30,9 @@ AGE_COLUMN = Column(
     path=".metadata.creationTimestamp",
 )
 CUSTOM_RESOURCE_RULES = Rules()
+_SMALL: Final = 32 * 1024
+_READ_METADATA: Final = frozenset({"name", "deletionTimestamp"})
+"""The metadata of a CRD that its resources depend on."""
 
 
 def served_versions(
@@ -44,17 +48,33 @@ def served_versions(
     `since` is the storage revision at which its schemas last changed, `logs` the handler of its `log` subresource,
     `convert` the converter between its versions, `converts_by_webhook` whether it is a webhook that must be awaited.
     """
+    resources = _small_or_whole(definition, since)
+    if convert is not None:
+        # An object that is not stored in the requested version must be converted, whenever it was written.
+        resources = tuple(
+            replace(one, convert=convert, converts_by_webhook=converts_by_webhook, since=_since_converted(one))
+            for one in resources
+        )
+    return resources if logs is None else tuple(replace(one, logs=logs) for one in resources)
+
+
+def _small_or_whole(definition: Object, since: int) -> tuple[ServedResource, ...]:
+    """The resources without handlers; servers of this process share those of a small definition, with its schemas."""
+    metadata = {name: value for name, value in definition["metadata"].items() if name in _READ_METADATA}
+    document = encode_tree({**definition, "metadata": metadata})
+    return _shared(document, since) if len(document) < _SMALL else _whole(definition, since)
+
+
+@functools.lru_cache(maxsize=32)  # tests start one server after the other, each with the same kinds
+def _shared(document: bytes, since: int) -> tuple[ServedResource, ...]:
+    return _whole(decode_tree(document), since)
+
+
+def _whole(definition: Object, since: int) -> tuple[ServedResource, ...]:
     versions = definition["spec"]["versions"]
     schemas = {one["name"]: _schema(one) for one in versions}
     storage = next(one for one in versions if one.get("storage"))
-    resources = [_served(definition, one, storage, schemas, since) for one in versions]
-    if convert is not None:
-        # An object that is not stored in the requested version must be converted, whenever it was written.
-        resources = [
-            replace(one, convert=convert, converts_by_webhook=converts_by_webhook, since=_since_converted(one))
-            for one in resources
-        ]
-    return tuple(resources if logs is None else [replace(one, logs=logs) for one in resources])
+    return tuple(_served(definition, one, storage, schemas, since) for one in versions)
 
 
 def _since_converted(served: ServedResource) -> int:
