@@ -73,6 +73,10 @@ class LeanLoop(asyncio.SelectorEventLoop):
     _stopping: bool
     _task_factory: Any
     _timer_cancelled_count: int
+    rounds = 0
+    """The number of rounds; a subclass may start to count again."""
+    unpolled = 0
+    """As long as `rounds` is not above this number, I/O is polled only in rounds in which no callback is ready."""
 
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
@@ -117,15 +121,19 @@ class LeanLoop(asyncio.SelectorEventLoop):
 
     def _run_once(self) -> None:
         """One round: waits for something to do, then runs what is due, but not what that schedules."""
-        scheduled, ready = self._drop_cancelled(), self._ready
-        timeout: float | None = None
-        if ready or self._stopping:
-            timeout = 0
-        elif scheduled:
-            timeout = min(max(0, scheduled[0]._when - self.time()), _LONGEST)
-        found = self._selector.select(timeout)
-        if found:
-            self._process_events(found)  # type: ignore[attr-defined]  # of asyncio's selector loops
+        scheduled, ready = self._scheduled, self._ready
+        if scheduled and (scheduled[0]._cancelled or len(scheduled) > _MANY_TIMERS):
+            scheduled = self._drop_cancelled()
+        self.rounds += 1
+        if not ready or self.rounds > self.unpolled:
+            timeout: float | None = None
+            if ready or self._stopping:
+                timeout = 0
+            elif scheduled:
+                timeout = min(max(0, scheduled[0]._when - self.time()), _LONGEST)
+            found = self._selector.select(timeout)
+            if found:
+                self._process_events(found)  # type: ignore[attr-defined]  # of asyncio's selector loops
         if scheduled:
             end = self.time() + self._clock_resolution
             while scheduled and scheduled[0]._when < end:

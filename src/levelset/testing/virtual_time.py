@@ -302,6 +302,7 @@ _MOST_ROUNDS: Final = 100_000
 """Rounds of the loop in one instant, without progress, that are a hot loop: a second or two, however slow each is."""
 _SAMPLED: Final = 100
 """In how many of the last rounds the running tasks are counted."""
+_UNPOLLED: Final = _MOST_ROUNDS - _SAMPLED
 _MOST_HOT: Final = 5
 
 
@@ -323,6 +324,7 @@ class VirtualLoop(LeanLoop):
         self.limit = limit
         """The time at which the loop raises Stuck; `advance` of a cluster extends it."""
         self.jobs = ThreadJobs()
+        self.unpolled = 0 if sockets else _UNPOLLED
         self.has_sockets = sockets
         """Whether real I/O is allowed."""
         self._known: set[threading.Thread] = set()
@@ -362,6 +364,7 @@ class VirtualLoop(LeanLoop):
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> "asyncio.Future[T]":
         """Runs the function in a thread; the loop stops until it returns."""
+        self.unpolled = 0
         return self.jobs.add(self, executor, func, *args)
 
     def run_forever(self) -> None:
@@ -424,11 +427,12 @@ class VirtualLoop(LeanLoop):
 
     def note_progress(self) -> None:
         """Starts the count of rounds in the current instant again; without it, many of them are a HotLoop."""
-        self._jumping.rounds = 0
+        self.rounds = 0
 
     def fail(self, error: Exception) -> None:
         """Stops the loop with this error, which `run` then raises."""
         self._jumping.failure = error
+        self.unpolled = 0
 
     def ready_tasks(self) -> "Iterator[asyncio.Task[Any]]":
         """The tasks that run in the next round."""
@@ -444,6 +448,7 @@ class VirtualLoop(LeanLoop):
         if not self.jobs.is_pending:
             return False
         self.jobs.finish()
+        self.unpolled = 0 if self.has_sockets else _UNPOLLED
         return True
 
 
@@ -455,20 +460,17 @@ class _JumpingSelector(selectors.DefaultSelector):
         self.now = 0.0
         self.idlers: list[asyncio.Future[None]] = []
         self.jumpers: list[asyncio.Future[None]] = []
-        self.rounds = 0
-        """Rounds of the loop since the clock last moved, or since there was progress."""
         self.failure: Exception | None = None
         self._loop = loop
         self._hot: Counter[asyncio.Task[Any]] = Counter()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self.rounds += 1
-        if self.failure is not None or self.rounds > _MOST_ROUNDS - _SAMPLED:
-            self._check_rounds()
         loop = self._loop
+        if self.failure is not None or loop.rounds > _UNPOLLED:
+            self._check_rounds()
         had_jobs = bool(loop.jobs.waiting) and loop.settle_jobs()
         if timeout == 0 and not loop.has_sockets:
-            return []  # tasks are ready, and nothing else can be: saves a fifth of a round
+            return []  # tasks are ready, and nothing else can be
         ready = super().select(0)
         if not ready and not had_jobs and (timeout is None or timeout > 0):
             self._loop.wait_threads()
@@ -493,7 +495,7 @@ class _JumpingSelector(selectors.DefaultSelector):
                 f"{describe_tasks(self._loop)}"
             )
         self._loop.advance_clock(timeout)
-        self.rounds = 0
+        self._loop.rounds = 0
 
     def _check_rounds(self) -> None:
         """Raises the error that stops the loop, or HotLoop with the tasks of the last rounds if there are too many."""
@@ -501,8 +503,8 @@ class _JumpingSelector(selectors.DefaultSelector):
         if failure is not None:
             raise failure
         self._hot.update(self._loop.ready_tasks())
-        if self.rounds >= _MOST_ROUNDS:
-            hot, self._hot, self.rounds = self._hot, Counter(), 0
+        if self._loop.rounds >= _MOST_ROUNDS:
+            hot, self._hot, self._loop.rounds = self._hot, Counter(), 0
             tasks = "".join(f"\n  {task.get_name()} in {_place(task)}" for task, _ in hot.most_common(_MOST_HOT))
             raise HotLoop(
                 f"tasks ran for {_MOST_ROUNDS} rounds of the event loop while virtual time stood still at "
