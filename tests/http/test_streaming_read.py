@@ -89,3 +89,26 @@ async def test_a_slow_reader_backs_the_producer_up():
 async def test_an_aborted_body_is_unreachable():
     with pytest.raises(Unreachable, match="aborted"):
         await read_all(Response(200, body=lambda sink: sink.abort()))
+
+
+async def test_a_pushed_body_begins_when_it_is_read_and_a_closed_one_has_ended():
+    sinks: list[Sink] = []
+    chunks = iterate(sinks.append)
+    await chunks.aclose()
+    assert sinks == []
+    with pytest.raises(StopAsyncIteration):
+        await anext(chunks)
+    assert sinks == []
+
+
+async def test_cancelling_the_reader_ends_a_pushed_body():
+    sinks: list[Sink] = []
+    chunks = iterate(sinks.append)
+    reading = asyncio.ensure_future(anext(chunks))
+    await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    assert reading.cancelled()
+    assert sinks[0].is_closed
+    with pytest.raises(StopAsyncIteration):
+        await anext(chunks)

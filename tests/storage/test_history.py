@@ -1,3 +1,6 @@
+from collections.abc import Sequence
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,9 +131,14 @@ def test_compaction_shortens_feeds_without_moving_positions():
     assert feed.changes[position - feed.first].revision == 3
 
 
-def test_changes_reach_narrow_and_wide_feeds_once():
+PREFIXES = ("", "/", "/a/", "/a/b", "/a/bc", "/a/b/", "a", "/a/b/c/")
+
+
+@pytest.mark.parametrize(
+    "prefixes", [PREFIXES, *zip(PREFIXES, strict=True), *pairwise(PREFIXES), *pairwise(PREFIXES[::-1])]
+)
+def test_changes_reach_narrow_and_wide_feeds_once(prefixes: Sequence[str]):
     history = make_history()
-    prefixes = ["", "/", "/a/", "/a/b", "/a/bc", "/a/b/", "a", "/a/b/c/"]
     feeds = {prefix: history.subscribe(prefix, 0)[0] for prefix in prefixes}
     keys = ["/a/b", "/a/bcd", "/a/b/c/d", "a", "ab/c", "/x"]
     for revision, key in enumerate(keys, 1):

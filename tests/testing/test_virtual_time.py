@@ -6,6 +6,7 @@ import math
 import socket
 import threading
 import time
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -111,6 +112,44 @@ def test_a_task_that_is_left_behind_is_an_error() -> None:
 
     with pytest.raises(AssertionError, match=r"still running after the test: \['forgotten'\]"):
         forgetful()
+
+
+def test_what_is_left_at_the_end_is_cancelled_and_its_errors_are_reported() -> None:
+    ended: list[str] = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            await asyncio.sleep(1)
+            ended.append("task")
+
+    async def fail() -> None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            raise ValueError("in its end")
+
+    async def generate() -> AsyncGenerator[int, None]:
+        try:
+            yield 1
+        finally:
+            ended.append("generator")
+
+    numbers = generate()
+
+    async def main() -> list[dict[str, Any]]:
+        reported: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        kept.extend([asyncio.create_task(wait()), asyncio.create_task(fail())])
+        await anext(numbers)
+        return reported
+
+    kept: list[asyncio.Task[None]] = []
+    reported = run(main())
+    assert ended == ["task", "generator"]
+    assert [str(one["exception"]) for one in reported] == ["in its end"]
+    assert kept[0].cancelled()
 
 
 def test_a_virtual_function_takes_arguments_and_returns_its_result() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import Any
 from urllib.parse import quote
@@ -145,7 +145,7 @@ async def _send(response: Response, method: str, send: Send) -> None:
         headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     if method != "HEAD":
-        chunks: AsyncGenerator[bytes, None] = iterate(body)
+        chunks = iterate(body)
         async with aclosing(chunks):
             async for chunk in chunks:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -15,7 +15,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from typing import Protocol, cast
+from typing import Any, Protocol
 from urllib.parse import unquote, unquote_plus
 
 import msgspec
@@ -53,14 +53,20 @@ class Headers:
     __slots__ = ("_repeated", "_values", "find")
 
     def __init__(self, fields: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
-        self._values: dict[str, str] = {}
+        self._values = values = dict[str, str]()
         self._repeated: dict[str, list[str]] | None = None
-        self.find: Callable[[str], str | None] = self._values.get
+        self.find: Callable[[str], str | None] = values.get
         if fields:  # empty if it is filled with `add`
-            is_map = fields.__class__ is not tuple and isinstance(fields, Mapping)
-            pairs = cast("Mapping[str, str]", fields).items() if is_map else cast("Iterable[tuple[str, str]]", fields)
-            for name, value in pairs:
-                self.add(name.lower(), value)
+            pairs: Any = fields
+            # Compared first, since asking whether it is a Mapping costs as much as all of this.
+            if fields.__class__ is dict or (fields.__class__ is not tuple and isinstance(fields, Mapping)):
+                pairs = pairs.items()
+            for given, value in pairs:
+                name = given.lower()
+                if name in values:
+                    self.add(name, value)
+                else:
+                    values[name] = value
 
     def add(self, name: str, value: str) -> None:
         """Adds one field while the headers are being built; `name` must be in lower case."""

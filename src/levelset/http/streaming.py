@@ -8,14 +8,13 @@ flush, which is nearly all of them, share the framed bytes. `iterate` and `read_
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
-from contextlib import aclosing
 from typing import Protocol
 
 from levelset.errors import Unreachable
 from levelset.http.messages import Push, Response
 from levelset.http.response_writer import LAST_CHUNK, frame_chunk
 
-__all__ = ["ByteWriter", "Flusher", "StreamSink", "iterate", "read_all", "write_stream"]
+__all__ = ["ByteWriter", "Chunks", "Flusher", "StreamSink", "iterate", "read_all", "write_stream"]
 
 log = logging.getLogger(__name__)
 
@@ -244,27 +243,44 @@ async def write_stream(body: AsyncIterable[bytes], sink: StreamSink) -> None:
 _MAX_BUFFERED = 256 * 1024
 
 
-async def iterate(body: bytes | AsyncIterable[bytes] | Push) -> AsyncGenerator[bytes, None]:
+class Chunks(Protocol):
+    """The chunks of a body; `aclose` ends it."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Itself."""
+        ...
+
+    async def __anext__(self) -> bytes:
+        """The next chunk."""
+        ...
+
+    async def aclose(self) -> object:
+        """Ends the body."""
+        ...
+
+
+def iterate(body: bytes | AsyncIterable[bytes] | Push) -> Chunks:
     """The chunks of a body as they are produced; what is pushed in one loop iteration is one chunk.
 
-    A slow reader backs up a pushed body as a slow client would. Closing the generator ends the body. Raises
-    Unreachable if the producer aborts it.
+    A slow reader backs up a pushed body as a slow client would. Raises Unreachable if the producer aborts it.
     """
+    if isinstance(body, bytes) or not callable(body):
+        return _iterate(body)
+    return _PushedChunks(body)
+
+
+async def _iterate(body: bytes | AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
     if isinstance(body, bytes):
         if body:
             yield body
-    elif callable(body):
-        async with aclosing(_take(body)) as taken:
-            async for chunk in taken:
-                yield chunk
-    else:
-        chunks: AsyncIterator[bytes] = aiter(body)
-        try:
-            async for chunk in chunks:
-                yield chunk
-        finally:
-            if (aclose := getattr(chunks, "aclose", None)) is not None:
-                await aclose()
+        return
+    chunks: AsyncIterator[bytes] = aiter(body)
+    try:
+        async for chunk in chunks:
+            yield chunk
+    finally:
+        if (aclose := getattr(chunks, "aclose", None)) is not None:
+            await aclose()
 
 
 async def read_all(response: Response) -> bytes:
@@ -274,17 +290,47 @@ async def read_all(response: Response) -> bytes:
     return b"".join([chunk async for chunk in iterate(response.body)])
 
 
-async def _take(push: Push) -> AsyncGenerator[bytes, None]:
-    buffer = _Buffer()
-    sink = StreamSink(Flusher(asyncio.get_running_loop()), buffer, buffer.end, chunked=False)
-    try:
-        push(sink)
-        while (data := await buffer.take()) is not None:
-            yield data
-            if not buffer.is_full:
+class _PushedChunks:
+    """The chunks of a pushed body, which begins when the first is read.
+
+    A class, because generators around generators cost a watch in process more than the events.
+    """
+
+    __slots__ = ("_buffer", "_has_ended", "_push", "_sink")
+
+    def __init__(self, push: Push) -> None:
+        self._push = push
+        self._buffer = _Buffer()
+        self._sink: StreamSink | None = None
+        self._has_ended = False
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._has_ended:
+            raise StopAsyncIteration
+        buffer, sink = self._buffer, self._sink
+        try:
+            if sink is None:
+                flusher = Flusher(asyncio.get_running_loop())
+                self._sink = StreamSink(flusher, buffer, buffer.end, chunked=False)
+                self._push(self._sink)
+            elif not buffer.is_full:
                 sink.flush()
-    finally:
-        sink.lose()
+            data = await buffer.take()
+        except BaseException:
+            await self.aclose()
+            raise
+        if data is None:
+            await self.aclose()
+            raise StopAsyncIteration
+        return data
+
+    async def aclose(self) -> None:
+        self._has_ended = True
+        if self._sink is not None:
+            self._sink.lose()
 
 
 class _Buffer:

@@ -144,8 +144,12 @@ class PrefixFeeds:
         """The feeds that take every key of a directory, and the lengths of the prefixes that take only some."""
         if len(self._routes) >= _MAX_ROUTES:
             self._routes.clear()
-        found = [self._by_prefix.get(directory[:length]) for length in range(len(directory) + 1)]
-        wide = tuple([feed for feed in found if feed is not None])
+        by_prefix = self._by_prefix
+        if len(by_prefix) > len(directory):
+            found = [by_prefix.get(directory[:length]) for length in range(len(directory) + 1)]
+            wide = tuple([feed for feed in found if feed is not None])
+        else:  # few watches: each is compared, the shortest prefix first
+            wide = tuple([by_prefix[prefix] for prefix in sorted(by_prefix, key=len) if directory.startswith(prefix)])
         lengths = tuple(sorted({len(prefix) for prefix in self._narrow.get(directory, ())}))
         route = self._routes[directory] = (wide, lengths)
         return route

@@ -55,9 +55,11 @@ class KeyIndex:
         """The first `limit` of these keys, in order."""
         names = self._names
         first = bisect_left(names, prefix)
-        is_below = first < len(names) and names[first].startswith(prefix)
+        is_below = self._is_below(first, prefix)
         if not is_below and prefix[: prefix.rfind("/") + 1] not in self._directories:
-            return []  # most lists of a server that starts, which asks for every kind
+            return []  # most lists of a server that starts
+        if is_below and after is None and prefix.endswith("/") and not self._is_below(first + 1, prefix):
+            return self._directories[names[first]].sorted_keys()[:limit]  # one directory, as nearly always
         spans = list(self._spans(prefix, after))
         runs = (
             directory.sorted_keys()[start : stop if limit is None else min(stop, start + limit)]
@@ -66,6 +68,9 @@ class KeyIndex:
         # A directory's keys lie between those of its parent (/a/b-c, /a/b/x, /a/b0); unrelated ones never mix.
         nested = any(second.startswith(first) for (first, *_), (second, *_) in pairwise(spans))
         return list(islice(heapq.merge(*runs) if nested else chain.from_iterable(runs), limit))
+
+    def _is_below(self, index: int, prefix: str) -> bool:
+        return index < len(self._names) and self._names[index].startswith(prefix)
 
     def _spans(self, prefix: str, after: str | None) -> "Iterator[tuple[str, _Directory, int, int]]":
         """The directories that contain such keys, in order, each with the matching range of its sorted keys."""

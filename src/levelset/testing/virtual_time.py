@@ -420,6 +420,19 @@ class VirtualLoop(LeanLoop):
                 )
             )
 
+    def end_tasks(self) -> None:
+        """Cancels the tasks that are left and waits for them, and closes asynchronous generators."""
+        if left := asyncio.all_tasks(self):
+            for task in left:
+                task.cancel()
+            self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            for task in left:
+                if not task.cancelled() and (error := task.exception()) is not None:
+                    message = "a task failed when it was cancelled at the end"
+                    self.call_exception_handler({"message": message, "exception": error, "task": task})
+        if vars(self)["_asyncgens"]:
+            self.run_until_complete(self.shutdown_asyncgens())
+
     def close(self) -> None:
         """Closes the loop and stops its thread."""
         self.jobs.close()
@@ -530,9 +543,18 @@ def _words(seconds: float) -> str:
 
 
 def run(main: Coroutine[Any, Any, T], /, *, limit: float = math.inf, sockets: bool = False) -> T:
-    """Runs a coroutine in virtual time on its own loop; see VirtualLoop for the options."""
-    with asyncio.Runner(loop_factory=functools.partial(VirtualLoop, limit=limit, sockets=sockets)) as runner:
-        return runner.run(main)
+    """Runs a coroutine in virtual time on its own loop, as `asyncio.run` does; see VirtualLoop for the options.
+
+    An interrupt of the program is raised where it arrives: the loop never waits for one.
+    """
+    loop = VirtualLoop(limit=limit, sockets=sockets)
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        try:
+            loop.end_tasks()
+        finally:
+            loop.close()
 
 
 def virtual(test: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, R]:

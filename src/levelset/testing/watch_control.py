@@ -49,8 +49,7 @@ class _Line(msgspec.Struct, frozen=True, gc=False):
 _lines: Final = msgspec.json.Decoder(_Line)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedEvent:
+class WatchedEvent(msgspec.Struct, frozen=True):
     """One watch event: its type, object and revision (0 if it has none)."""
 
     type: str

@@ -1,4 +1,5 @@
 import asyncio
+from contextvars import ContextVar
 
 from levelset.apiserver.controllers.key_queue import KeyQueue
 from levelset.errors import Conflict
@@ -107,4 +108,40 @@ async def test_a_key_whose_processing_awaits_something_cancelled_is_retried_and_
     worker.add("b")
     await asyncio.sleep(10)
     assert done == ["a", "b", "a"]
+    await worker.stop()
+
+
+@virtual
+async def test_keys_are_processed_in_the_context_of_the_start_whoever_adds_the_first() -> None:
+    adding: ContextVar[str] = ContextVar("adding", default="the start")
+    seen: list[str] = []
+
+    async def act(_: str) -> None:
+        seen.append(adding.get())
+
+    worker = KeyQueue("test", act)
+    worker.start()
+    adding.set("a request")
+    worker.add("a")
+    await worker.wait_idle()
+    assert seen == ["the start"]
+    await worker.stop()
+
+
+@virtual
+async def test_a_stopped_queue_processes_nothing_until_it_is_started_again() -> None:
+    done: list[str] = []
+
+    async def act(key: str) -> None:
+        done.append(key)
+
+    worker = KeyQueue("test", act)
+    worker.start()
+    await worker.stop()
+    worker.add("a")
+    await asyncio.sleep(1)
+    assert done == []
+    worker.start()
+    await worker.wait_idle()
+    assert done == ["a"]
     await worker.stop()

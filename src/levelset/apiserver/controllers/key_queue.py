@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable
+from contextvars import Context, copy_context
 from typing import Final, Generic, TypeVar
 
 from levelset.aio.supervisor import explain_cancellation
@@ -33,6 +34,8 @@ class KeyQueue(Generic[Key]):
         self._failures: dict[Key, int] = {}
         self._retries: dict[Key, asyncio.TimerHandle] = {}
         self._task: asyncio.Task[None] | None = None
+        self._context: Context | None = None
+        """The context of the task; None unless it is started."""
         self._is_paused = False
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -50,18 +53,26 @@ class KeyQueue(Generic[Key]):
         self._queue[key] = None
         self._idle.clear()
         self._wake.set()
+        if self._task is None and self._context is not None:
+            self._begin(self._context)
 
     def start(self) -> None:
-        """Starts the task; keys that were added before are processed."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name=self._name)
+        """Processes keys from now on, and those that were added before; the task is created for the first key."""
+        if self._context is None:
+            self._context = copy_context()
+            if self._queue:
+                self._begin(self._context)
+
+    def _begin(self, context: Context) -> None:
+        # In the context of the start: the first key may be added by a request.
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name, context=context)
 
     async def stop(self) -> None:
         """Cancels the task and all pending retries."""
         for timer in self._retries.values():
             timer.cancel()
         self._retries.clear()
-        task, self._task = self._task, None
+        task, self._task, self._context = self._task, None, None
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -4,7 +4,7 @@ Anything with the `handle` of `levelset.apiserver.ApiServer` will do; it is call
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable
 from typing import Final, Protocol
 
 from levelset.aio import timing
@@ -13,7 +13,7 @@ from levelset.client.transport.interface import Call, Response
 from levelset.errors import TimedOut, Unreachable
 from levelset.http.messages import Headers, Peer, Request
 from levelset.http.messages import Response as ServerResponse
-from levelset.http.streaming import iterate, read_all
+from levelset.http.streaming import Chunks, iterate, read_all
 
 __all__ = ["InProcessServer", "InProcessTransport"]
 
@@ -94,7 +94,7 @@ class _Stream:
 
     __slots__ = ("_chunks", "_is_cut", "_open", "_reading")
 
-    def __init__(self, chunks: AsyncGenerator[bytes, None], open_: "dict[_Stream, None]") -> None:
+    def __init__(self, chunks: Chunks, open_: "dict[_Stream, None]") -> None:
         self._chunks = chunks
         self._open = open_
         self._reading = Interruption()

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 
 from levelset.testing.explore import Report, explore
@@ -67,7 +68,7 @@ def test_all_text_is_escaped(report: Report) -> None:
     evil = "<script>alert(1)</script>\"'&\x00"
     (failure,) = report.failures
     finding = replace(failure.shown.findings[0], sentence=evil, expected=evil, actual=evil)
-    steps = [replace(one, outcome=evil, site=f"{evil}:3") for one in failure.shown.trace]
+    steps = [msgspec.structs.replace(one, outcome=evil, site=f"{evil}:3") for one in failure.shown.trace]
     shown = replace(failure.shown, findings=(finding,), trace=replace(failure.shown.trace, steps=steps))
     page = write_html([replace(report, name=evil, notes=(evil,), failures=(replace(failure, shown=shown),))])
     assert "<script" not in page

@@ -4,6 +4,8 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final
 from urllib.parse import quote, unquote
 
+import msgspec
+
 __all__ = ["OUTSIDE", "SCENARIO_END", "Disturbance", "StepName", "parse_step_name"]
 
 _SAFE: Final = "/~@,!=$"
@@ -11,8 +13,7 @@ OUTSIDE: Final = "outside"
 """The verb of calls to the world outside of the API: `outside Cloud.create(blog)`."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class StepName:
+class StepName(msgspec.Struct, frozen=True, order=True):
     """The name of a step: the n-th time (from 1) that an action happens, in any process.
 
     `action` is the verb and the object: `patch Website/default/blog/status`. A generated name is shown as its prefix

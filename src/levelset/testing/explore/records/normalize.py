@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -116,19 +117,21 @@ class StateCoverage:
             number = sum(one[:3] == (*key[1:3], prefix) for one in self._names.values()) if prefix else 0
             where = self._names[key] = (*key[1:3], prefix, str(number)) if prefix else key[1:]
         # Not hash(): an exploration that is continued in another process must know the states of the first one.
-        new = 0 if tree is None else _digest("/".join(where).encode() + _signature(tree))
+        new = 0 if tree is None else _state_of("/".join(where), _signature(tree))
         self._all ^= self._now.get(where, 0) ^ new
         self._now[where] = new
         self.states.add(self._all)
 
 
-def _digest(data: bytes) -> int:
+@lru_cache(maxsize=1024)  # nearly all objects of a run are those of another run, with the same uids and times
+def _state_of(where: str, signature: bytes) -> int:
+    data = where.encode() + _VARYING.sub(b"", signature)
     return int.from_bytes(blake2b(data, digest_size=7).digest(), "big")
 
 
 def _signature(tree: Tree) -> bytes:
     metadata = {name: value for name, value in tree["metadata"].items() if name not in _DROPPED and name != "name"}
-    return _VARYING.sub(b"", _encode({**tree, "metadata": metadata}))
+    return _encode({**tree, "metadata": metadata})
 
 
 class _Normalizer:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Final
 
+import msgspec
+
 from levelset.storage.interface import Change as StoredChange
 from levelset.testing.explore.faults.environment_faults import SpecChanged
 from levelset.testing.explore.faults.plan import Plan, StepName
@@ -28,8 +30,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One revision: an object was created, changed or deleted, by a call of a process or by the server itself."""
 
     revision: int
@@ -51,7 +52,7 @@ class Change:
     """For an object with a generated name: its content without metadata and status."""
     is_deleting: bool = False
     """Whether the object still exists and is being deleted."""
-    tree: Tree | None = field(default=None, repr=False, compare=False)
+    tree: Tree | None = None
     """The object as stored, None if it is gone; must not be changed."""
 
     @property

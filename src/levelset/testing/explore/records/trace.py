@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from levelset.testing.explore.faults.plan import StepName
 
 __all__ = [
@@ -23,8 +25,7 @@ Act = Literal["call", "crash", "disturb", "event", "reconcile", "reconciled", "u
 delivered, process `start` or `crash`, `disturb` (a disturbance that is not bound to a call)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """The reconcile that made a call: its controller, object, number (from 1) and reasons.
 
     `attempt` is the number of failed reconciles of the object by the same process directly before it.
@@ -40,8 +41,7 @@ class Cause:
         return f"{self.controller}/{self.ref}#{self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One step of a run.
 
     `number` counts from 1, `at` is the virtual second. `process` is `user`, `server`, or `a.1`, the first process of
@@ -67,7 +67,7 @@ class Step:
     """Of a reconcile: the number of its awaits."""
     alias: str = ""
     """The full name of an object whose generated name is shown by its prefix."""
-    site: str = field(default="", compare=False)
+    site: str = ""
     """The line of the controller's source from which a call or a crash at an await comes, as `path:line`."""
 
     @property

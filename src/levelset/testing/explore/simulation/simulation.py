@@ -182,6 +182,8 @@ class _Simulation:
     _tasks: "list[asyncio.Task[None]]" = field(default_factory=list["asyncio.Task[None]"])
     _watches: WatchControl = field(default_factory=WatchControl)
     _script: "asyncio.Task[None] | None" = None
+    _stored: "tuple[int, Mapping[str, str], NormalizedState] | None" = None
+    """The last end state of the stored objects, and the changes and ids after which it was."""
 
     async def play(self) -> None:
         """Runs the scenario and fills the result."""
@@ -502,10 +504,12 @@ class _Simulation:
 
     def _record_end_state(self) -> bool:
         """Records the stored state; returns whether it is an end state of the baseline."""
-        ignored, trees = self.exploration.ignored, self.recorder.state.trees()
-        generated, uids = self.recording.generated, self.recorder.uids
-        end = normalise(trees, uids, ignored=ignored, generated=generated, names=self.outside_ids.texts())
-        end = {**end, **self._describe_outside()}
+        names, changes = self.outside_ids.texts(), len(self.recorder.changes)
+        if self._stored is None or self._stored[:2] != (changes, names):
+            trees, uids, generated = self.recorder.state.trees(), self.recorder.uids, self.recording.generated
+            end = normalise(trees, uids, ignored=self.exploration.ignored, generated=generated, names=names)
+            self._stored = changes, names, end
+        end = {**self._stored[2], **self._describe_outside()}
         self.run.ends.append(end)
         return self.baseline is not None and any(not differences(end, one, self.mask) for one in self.baseline.ends)
 

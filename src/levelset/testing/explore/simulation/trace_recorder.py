@@ -131,7 +131,7 @@ class Recording:
         elif act == "disturb" and (reconcile := _RECONCILE.get()) is not None:
             more["site"] = await_site(reconcile.awaited)
         step = Step(
-            number=len(self.trace) + 1,
+            number=len(self.trace.steps) + 1,
             at=self.now(),
             process=process,
             act=act,
@@ -240,10 +240,9 @@ class ReconcileObserver:
             CAUSE.set(None)
             _RECONCILE.set(None)
             return  # calls of a killed process are not recorded
-        at = self._recording.name(f"reconcile {name}/{self._recording.shown(ref)}")
-        cause = Cause(
-            name, self._recording.shown(ref), at.number, self._failed.get((name, ref), 0), tuple(map(str, reasons))
-        )
+        shown = self._recording.shown(ref)
+        at = self._recording.name(f"reconcile {name}/{shown}")
+        cause = Cause(name, shown, at.number, self._failed.get((name, ref), 0), tuple(map(str, reasons)))
         CAUSE.set(cause)
         _RECONCILE.set(_Reconcile(at, awaits=self._recording.awaits))
         self._recording.open[at] = self._process
