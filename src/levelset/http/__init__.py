@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from levelset.http.server import Server
     from levelset.http.serving_certificate import ServingCertificate, renew_periodically
     from levelset.http.spdy import SpdySession, SpdyStream
-    from levelset.http.streaming import iterate, read_all
+    from levelset.http.streaming import Chunks, iterate, read_all
     from levelset.http.websocket import WebSocket, accept_websocket, is_websocket
 
 __all__ = [
     "CertificateAuthority",
+    "Chunks",
     "Deferred",
     "Destination",
     "Failure",
@@ -90,7 +91,7 @@ __getattr__, __dir__ = late_exports(
         "levelset.http.server": "Server",
         "levelset.http.serving_certificate": "ServingCertificate renew_periodically",
         "levelset.http.spdy": "SpdySession SpdyStream",
-        "levelset.http.streaming": "iterate read_all",
+        "levelset.http.streaming": "Chunks iterate read_all",
         "levelset.http.websocket": "WebSocket accept_websocket is_websocket",
     },
 )

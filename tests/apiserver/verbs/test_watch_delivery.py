@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ from levelset.apiserver.verbs import response_format
 from levelset.apiserver.verbs.response_format import representation_of
 from levelset.apiserver.verbs.watch import ConvertedWatch, Encoder, Feed, Topic, Watcher, error_event, feeds_of
 from levelset.errors import Expired
-from levelset.http import Sink, iterate
+from levelset.http import Chunks, Sink, iterate
 from levelset.storage import Change, Item, MemoryStorage
 from levelset.testing.virtual_time import virtual
 from tests.apiserver.support.in_process_server import CONFIGMAPS, open_server
@@ -357,7 +356,7 @@ async def test_initial_events_end_when_client_server_or_kind_is_gone(how: str) -
     assert (len(sink.names), asyncio.all_tasks()) == (250, before)
 
 
-def open_body(state: ServerState, topic: Topic) -> AsyncGenerator[bytes, None]:
+def open_body(state: ServerState, topic: Topic) -> Chunks:
     def push(sink: Sink) -> None:
         feeds_of(state).join(topic, Watcher(sink), after=None)
 

@@ -1,5 +1,6 @@
 """ClusterIP allocation: every Service but a headless or ExternalName one gets an address of each of its families."""
 
+import functools
 import ipaddress
 from collections.abc import Callable
 
@@ -121,6 +122,7 @@ class _Range:
         return None
 
 
+@functools.lru_cache(maxsize=16)
 def _network(cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     hint = f"use a range such as {DEFAULT_SERVICE_CIDR}"
     try:
