@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import math
+import os
+import signal
 import socket
 import threading
 import time
@@ -150,6 +152,18 @@ def test_what_is_left_at_the_end_is_cancelled_and_its_errors_are_reported() -> N
     assert ended == ["task", "generator"]
     assert [str(one["exception"]) for one in reported] == ["in its end"]
     assert kept[0].cancelled()
+
+
+def test_signals_are_handled_before_time_passes() -> None:
+    async def main() -> float:
+        received = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, received.set)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        async with asyncio.timeout(10):
+            await received.wait()
+        return loop_time()
+
+    assert run(main()) == 0.0
 
 
 def test_a_virtual_function_takes_arguments_and_returns_its_result() -> None:

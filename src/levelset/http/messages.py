@@ -53,7 +53,8 @@ class Headers:
     __slots__ = ("_repeated", "_values", "find")
 
     def __init__(self, fields: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
-        self._values = values = dict[str, str]()
+        self._values: dict[str, str] = {}
+        values = self._values
         self._repeated: dict[str, list[str]] | None = None
         self.find: Callable[[str], str | None] = values.get
         if fields:  # empty if it is filled with `add`

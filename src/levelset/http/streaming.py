@@ -7,7 +7,7 @@ flush, which is nearly all of them, share the framed bytes. `iterate` and `read_
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 from levelset.errors import Unreachable
@@ -250,11 +250,11 @@ class Chunks(Protocol):
         """Itself."""
         ...
 
-    async def __anext__(self) -> bytes:
+    def __anext__(self) -> Awaitable[bytes]:
         """The next chunk."""
         ...
 
-    async def aclose(self) -> object:
+    def aclose(self) -> Awaitable[object]:
         """Ends the body."""
         ...
 

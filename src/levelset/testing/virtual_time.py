@@ -317,20 +317,45 @@ class VirtualLoop(LeanLoop):
     without a timeout.
     """
 
+    _csock: Any = None
+    """The end of the pipe to which asyncio writes, if there is one."""
+    is_polled = False
+    """Whether there is something to poll: sockets, or the pipe for signals."""
+
     def __init__(self, *, limit: float = math.inf, sockets: bool = False) -> None:
         self._jumping = _JumpingSelector(self)
+        self.has_sockets = sockets
+        """Whether real I/O is allowed."""
         super().__init__(self._jumping)
         self.advance_clock(0.0)
         self.limit = limit
         """The time at which the loop raises Stuck; `advance` of a cluster extends it."""
         self.jobs = ThreadJobs()
         self.unpolled = 0 if sockets else _UNPOLLED
-        self.has_sockets = sockets
-        """Whether real I/O is allowed."""
         self._known: set[threading.Thread] = set()
         """The threads that ran already when the loop was started, or that do not concern it."""
         if not sockets:
             vars(self).update(_REFUSALS)
+
+    def _make_self_pipe(self) -> None:
+        # asyncio's loops have a pipe by which threads and signals wake them. This one never waits, so only signals need
+        # it, and to open one costs more than all else of a new loop.
+        if self.has_sockets:
+            self._open_pipe()
+
+    def _open_pipe(self) -> None:
+        super()._make_self_pipe()  # type: ignore[misc]  # of asyncio's selector loops
+        self.is_polled = True
+
+    def _close_self_pipe(self) -> None:
+        if self.is_polled:
+            super()._close_self_pipe()  # type: ignore[misc]  # as above
+
+    def add_signal_handler(self, sig: int, callback: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
+        """As of every loop."""
+        if not self.is_polled:
+            self._open_pipe()
+        super().add_signal_handler(sig, callback, *args)
 
     def time(self) -> float:
         """The virtual time, in seconds."""
@@ -456,6 +481,11 @@ class VirtualLoop(LeanLoop):
             if isinstance(task, asyncio.Task):
                 yield task
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a callback can run now: a thread may have added one."""
+        return bool(self._ready)
+
     def settle_jobs(self) -> bool:
         """Waits for all threads; returns whether there were any, so that their results are being delivered."""
         if not self.jobs.is_pending:
@@ -484,8 +514,8 @@ class _JumpingSelector(selectors.DefaultSelector):
         had_jobs = bool(loop.jobs.waiting) and loop.settle_jobs()
         if timeout == 0 and not loop.has_sockets:
             return []  # tasks are ready, and nothing else can be
-        ready = super().select(0)
-        if not ready and not had_jobs and (timeout is None or timeout > 0):
+        ready = super().select(0) if loop.is_polled else []
+        if not ready and not had_jobs and not loop.is_ready and (timeout is None or timeout > 0):
             self._loop.wait_threads()
             if self.failure is not None:
                 self._check_rounds()
