@@ -195,6 +195,9 @@ def main() -> None:
     queued = inside("memory")
     row("100,000 queued keys", f"{queued['bytes_per_key']:.0f} bytes/key, {queued['enqueue_us']:.2f} us to queue", "")
     work_rows(options.quick, alone=options.alone)
+    print("\nwhat a recording costs the operator with its children watched (goal: at most 10 % more CPU):", flush=True)
+    turns = 4 if options.quick else 100
+    subprocess.run([sys.executable, str(HERE / "recording.py"), "--cost", "--turns", str(turns)], check=True)
 
 
 if __name__ == "__main__":

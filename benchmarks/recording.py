@@ -5,7 +5,8 @@ other. One process takes all turns, with the recording switched off and on: two 
 recording costs, and the speed of a machine changes from second to second. So turns are many and short, and what counts
 is the median of the ratios of two that follow each other, in both orders by turns. In each turn there are so many new
 objects; CPU time includes that of the thread that writes, until all is written. With `chrt -r 10` in front, other
-programs interrupt the operator less.
+programs interrupt the operator less. If valgrind is installed, instructions in user space are counted by turns in the
+same way: they hardly depend on what else runs. `make bench-loop` prints both (`--cost`).
 
 Then it records a run from its start, and replays that again and again, also with the other Pythons that are named by
 --python.
@@ -13,6 +14,8 @@ Then it records a run from its start, and replays that again and again, also wit
 
 import argparse
 import json
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -87,6 +90,47 @@ def compare(count: int, turns: int, path: Path) -> None:
     print(f"{turns} pairs of turns; sum of all {sum(recorded) / sum(plain) - 1:+.1%}", flush=True)
 
 
+def count_instructions(count: int, turns: int, path: Path) -> None:
+    """Prints the instructions in user space that a recording costs, from so many pairs of turns under callgrind."""
+    if shutil.which("valgrind") is None or shutil.which("vgdb") is None:
+        print("instructions are not counted: valgrind is not installed", file=sys.stderr)
+        return
+    output = path.with_name("callgrind")
+    tool = ("valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={output}")
+    spent: dict[bool, list[float]] = {False: [], True: []}
+    with serving(0) as (server, port):
+        command = (*tool, sys.executable, str(SWITCHED), str(path), "uncompressed")
+        operator = spawn(*command, last=True, server=f"http://127.0.0.1:{port}")
+        read(operator, "started")
+        measured = Turns(server, operator)
+        for number in range(-1, turns):  # the first one to warm up
+            for is_recorded in (False, True) if number % 2 else (True, False):
+                measured.take(count, is_recorded=is_recorded)
+                found = dumped(operator.pid, output)
+                if number >= 0:
+                    spent[is_recorded].append(found / count)
+        finish(operator)
+    plain, recorded = (statistics.mean(spent[is_recorded]) for is_recorded in (False, True))
+    ranges = [f"{min(one):,.0f} to {max(one):,.0f}" for one in (spent[False], spent[True])]
+    print(
+        f"instructions in user space per object: {plain:,.0f} plain ({ranges[0]}), {recorded:,.0f} recorded ({ranges[1]})"
+    )
+    print(
+        f"{turns} pairs of {count} objects under callgrind, no block compressed: {recorded / plain - 1:+.1%}",
+        flush=True,
+    )
+
+
+def dumped(process: int, output: Path) -> int:
+    """The instructions of a process under callgrind since this was called last."""
+    subprocess.run(["vgdb", f"--pid={process}", "dump"], check=True, capture_output=True)
+    [file] = output.parent.glob(f"{output.name}.*")
+    total = re.search(r"^totals: (\d+)", file.read_text(), re.MULTILINE)
+    file.unlink()
+    assert total is not None, "a whole dump"
+    return int(total[1])
+
+
 def describe(path: Path) -> dict[str, float]:
     from levelset.runtime.recording import read_recording
     from levelset.runtime.recording.entries import Batch, Begin, Request
@@ -127,6 +171,7 @@ def main() -> None:
     parser.add_argument("--replayed", type=int, default=5_000, help="objects of the run that is replayed")
     parser.add_argument("--replays", type=int, default=20)
     parser.add_argument("--python", action="append", default=[], help="another Python with levelset's dependencies")
+    parser.add_argument("--cost", action="store_true", help="only what a recording costs")
     parser.add_argument("--replay", metavar="FILE", help="only replays this recording, and prints a line of JSON")
     options = parser.parse_args()
     if options.replay:
@@ -135,6 +180,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.levelset"
         compare(options.count, options.turns, path)
+        count_instructions(max(50, options.count // 2), max(1, options.turns // 16), path)
+        if options.cost:
+            return
         record(path, options.replayed)
         print(json.dumps(describe(path)), flush=True)
         for python in [sys.executable, *options.python]:

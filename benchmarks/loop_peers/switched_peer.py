@@ -1,11 +1,14 @@
 """The operator of `levelset_peer.py`, whose recording is attached and detached while it runs.
 
 Its argument is the file of the recording. Commands come from its input: `on`, `off`, and `cpu`, which prints the CPU
-seconds of the process and those of its event loop's thread so far. All that is recorded is written before `off` and `cpu` are answered. The event loop is
-that of `levelset.run`: uvloop if it is installed.
+seconds of the process and those of its event loop's thread so far. All that is recorded is written before they are
+answered, and `on` and `off` collect garbage, so that each turn has the same collections. A second argument
+`uncompressed` writes no block compressed, as in a storm: a process that valgrind slows down takes it for no storm. The
+event loop is that of `levelset.run`: uvloop if it is installed.
 """
 
 import asyncio
+import gc
 import json
 import os
 import sys
@@ -17,7 +20,7 @@ from levelset import Client, Config, Manager
 from levelset.aio import event_loop
 from levelset.client import Token
 from levelset.client.internals import attach_tap
-from levelset.runtime.recording import Recording
+from levelset.runtime.recording import Recording, recording_file
 from levelset.runtime.recording.recorder import Recorder
 
 
@@ -35,6 +38,8 @@ async def main() -> None:
             if word in {"on", "off"}:
                 attach(manager, recorder if word == "on" else None, recorder)
             await write_pending(recorder)
+            if word != "cpu":
+                gc.collect()
             print(json.dumps({"phase": word, "cpu": time.process_time(), "loop": time.thread_time()}), flush=True)
 
 
@@ -59,4 +64,6 @@ async def write_pending(recorder: Recorder) -> None:
         await asyncio.to_thread(writer.write_pending)
 
 
+if "uncompressed" in sys.argv:
+    recording_file._BUSY = 0  # type: ignore[misc]  # no such process is to be compressed
 event_loop.run(main())

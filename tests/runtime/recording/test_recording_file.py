@@ -19,12 +19,13 @@ from levelset.runtime.recording.entries import (
     Begin,
     End,
     Entry,
+    More,
     Request,
     Start,
     Stop,
-    entries_in,
+    Value,
 )
-from levelset.runtime.recording.recording_file import MAGIC, Block, RecordingWriter, read_blocks, read_recording
+from levelset.runtime.recording.recording_file import MAGIC, Part, RecordingWriter, read_blocks, read_recording
 
 START = Start(0, 1, "0.1", "3.11", "2026-01-01T00:00:00+00:00", "default", None)
 
@@ -33,10 +34,7 @@ def write(path: Path, entries: int = 100, **options) -> RecordingWriter:
     writer = RecordingWriter(path, **options)
     written = [START, *(Stop(number, f"number {number} " * 100) for number in range(entries))]
     for first in range(0, len(written), 128):
-        block = Block()
-        for one in written[first : first + 128]:
-            block.add(one)
-        writer.put(block)
+        writer.put(written[first : first + 128], [])
     writer.close()
     return writer
 
@@ -158,9 +156,8 @@ def flat_entries(at: Any, end: Any) -> list[Entry]:
 
 
 def written(path: Path, values: list[Any]) -> Path:
-    writer, block = RecordingWriter(path), Block()
-    block.values += values
-    writer.put(block)
+    writer = RecordingWriter(path)
+    writer.put(values, [])
     writer.close()
     return path
 
@@ -172,7 +169,32 @@ def test_flat_rows_are_read_as_their_entries_with_the_time_since_the_start(tmp_p
 
 
 def test_flat_rows_are_entries_before_they_are_written_too() -> None:
-    assert [*entries_in([START, *FLAT_ROWS])] == [START, *flat_entries(7.5, 8.0)]
+    assert Part([START, *FLAT_ROWS], []).entries() == [START, *flat_entries(7_500_000, 8_000_000)]
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 200, 70_000])
+def test_parts_of_any_size_are_one_array_in_the_file(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording_file, "_BLOCK_SIZE", 1 << 30)
+    writer = RecordingWriter(tmp_path / "run")
+    writer.put([START], [])
+    for first in (0, count):
+        writer.put([More(first + number, 0) for number in range(count)], [])
+    writer.close()
+    assert len([*read_blocks(tmp_path / "run")]) == 1
+    assert [one.at for one in read_recording(tmp_path / "run")[1:]] == [*range(2 * count)]
+
+
+def test_what_cannot_be_encoded_ends_the_recording_and_what_was_before_it_is_kept(tmp_path: Path) -> None:
+    writer = RecordingWriter(tmp_path / "run")
+    writer.put([START], [])
+    writer.write_pending()
+    writer.put([Value(1, 1, "now", object())], [])
+    assert writer.end_reason is not None
+    assert "could not be written" in writer.end_reason
+    writer.close(Stop(2, writer.end_reason))
+    assert [type(one) for one in read_recording(tmp_path / "run")] == [Start, Stop]
 
 
 @pytest.mark.parametrize(

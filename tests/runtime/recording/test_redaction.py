@@ -2,13 +2,14 @@
 
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 from levelset import Context, Controller, Object, ObjectMeta, Ref, owns, references
 from levelset.runtime.recording import Recording, read_recording
 from levelset.runtime.recording.entries import Answer, Batch, BatchEvent, Entry, Request, ScopeEntry
-from levelset.runtime.recording.recording_file import Block, read_blocks
+from levelset.runtime.recording.recording_file import Part, read_blocks
 from levelset.runtime.recording.redaction import Redactor, stand_in
 from levelset.testing import Cluster
 from levelset.testing.replay import assert_replays
@@ -24,12 +25,16 @@ class Secret(Object, api="v1"):
     data: dict[str, str] = {}
 
 
-def blocks(entries: list[Entry]) -> list[Block]:
-    """A block for each entry."""
-    found = [Block() for _ in entries]
-    for block, entry in zip(found, entries, strict=True):
-        block.add(entry)
-    return found
+def parts(entries: list[Entry]) -> list[Part]:
+    """A part for each entry, with the path that a recorder gives it."""
+    return [Part([one], [*paths_of(one)]) for one in entries]
+
+
+def paths_of(entry: Entry) -> Iterator[str]:
+    if isinstance(entry, Request):
+        yield entry.path
+    elif isinstance(entry, ScopeEntry):
+        yield f"/{entry.kind.lower()}"
 
 
 def encoded(text: str) -> str:
@@ -174,7 +179,7 @@ def test_issued_tokens_are_secret() -> None:
     redactor = Redactor()
     answer = b'{"kind":"TokenRequest","status":{"token":"eyJhbGciOi.very.secret"}}'
     path = "/api/v1/namespaces/x/serviceaccounts/y/token"
-    redactor.learn(blocks([Request(0, 1, 1, "POST", path, "", "", b"{}"), Answer(0, 1, 201, {}, answer)]))
+    redactor.learn(parts([Request(0, 1, 1, "POST", path, "", "", b"{}"), Answer(0, 1, 201, {}, answer)]))
     assert b"very.secret" not in redactor.clean(answer)
 
 
@@ -182,22 +187,22 @@ def test_kept_texts_are_not_secret() -> None:
     redactor = Redactor(keep=["postgres"])
     raw = b'{"kind":"Secret","data":{"user":"cG9zdGdyZXM="}}'
     scope = ScopeEntry(0, 0, "", "v1", "Secret", None, "", "", is_metadata=False, is_changed=False)
-    redactor.learn(blocks([scope, Batch(0, 0, "1", [BatchEvent(3, raw)])]))
+    redactor.learn(parts([scope, Batch(0, 0, "1", [BatchEvent(3, raw)])]))
     assert redactor.clean(raw) == raw
 
 
 def test_the_values_of_a_list_of_secrets_are_secret() -> None:
     redactor = Redactor()
     raw = b'{"kind":"SecretList","metadata":{},"items":[{"data":{"password":"aHVudGVyMi1pcw=="}}]}'
-    redactor.learn(blocks([Request(0, 1, 5, "GET", "/api/v1/secrets", "", "", b""), Answer(0, 5, 200, {}, raw)]))
+    redactor.learn(parts([Request(0, 1, 5, "GET", "/api/v1/secrets", "", "", b""), Answer(0, 5, 200, {}, raw)]))
     assert b"aHVudGVyMi1pcw" not in redactor.clean(raw)
 
 
 def test_a_secret_that_is_watched_later_is_learned_too() -> None:
     redactor = Redactor()
     path = "/api/v1/namespaces/x/configmaps/y"
-    redactor.learn(blocks([Request(0, 1, 1, "GET", path, "", "", b""), Answer(0, 1, 200, {}, b"{}")]))
-    redactor.learn(blocks([ScopeEntry(0, 7, "", "v1", "Secret", None, "", "", is_metadata=False, is_changed=False)]))
+    redactor.learn(parts([Request(0, 1, 1, "GET", path, "", "", b""), Answer(0, 1, 200, {}, b"{}")]))
+    redactor.learn(parts([ScopeEntry(0, 7, "", "v1", "Secret", None, "", "", is_metadata=False, is_changed=False)]))
     raw = b'{"kind":"Secret","data":{"password":"aHVudGVyMi1pcw=="}}'
-    redactor.learn(blocks([Batch(0, 7, "1", [BatchEvent(0, b""), BatchEvent(1, raw), BatchEvent(2, b"12")])]))
+    redactor.learn(parts([Batch(0, 7, "1", [BatchEvent(0, b""), BatchEvent(1, raw), BatchEvent(2, b"12")])]))
     assert b"aHVudGVyMi1pcw" not in redactor.clean(raw)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from levelset import Context, Controller, StateMap, owns, remembers, replace
+from levelset import Context, Controller, StateMap, owns, remembers, replace, requeue
 from levelset.errors import ConfigError
 from levelset.runtime.recording import read_recording, recorded
-from levelset.runtime.recording.entries import FORMAT, Begin, End, Request, Start
+from levelset.runtime.recording.entries import FORMAT, Begin, End, Request, Spawn, Start
 from levelset.testing import Cluster
 from levelset.testing.replay import ReplayDiffers, assert_replays, replay
 from tests.testing.replay.operators import (
@@ -65,6 +65,17 @@ def test_a_recording_of_the_first_format_replays() -> None:
     first = read_recording(path)[0]
     assert isinstance(first, Start)
     assert first.format == 1 < FORMAT
+    result = assert_replays(path, Controller(Website, many_things, owns(Config), name="websites"))
+    assert (result.reconciles, result.requests) == (16, 15)
+    assert result.is_complete
+
+
+def test_a_recording_of_an_earlier_version_with_the_same_format_replays() -> None:
+    # `recordings/format_2.levelset` was recorded as above by the last version whose event loop did not encode entries.
+    path = Path(__file__).parent / "recordings" / "format_2.levelset"
+    first = read_recording(path)[0]
+    assert isinstance(first, Start)
+    assert first.format == 2
     result = assert_replays(path, Controller(Website, many_things, owns(Config), name="websites"))
     assert (result.reconciles, result.requests) == (16, 15)
     assert result.is_complete
@@ -132,6 +143,46 @@ def test_background_work_and_the_state_it_changes_replay(tmp_path: Path) -> None
 async def changed(found: Website, ctx: Context) -> Any:
     await ctx.apply(config(found, image=found.spec.image, when="now"), owner=found)
     return await deploy(found, ctx)
+
+
+def test_what_a_timer_does_after_its_reconcile_is_no_part_of_a_recording(tmp_path: Path) -> None:
+    started: list[asyncio.Task[None]] = []
+
+    async def remind(found: Website, ctx: Context) -> Any:
+        loop = asyncio.get_running_loop()
+        loop.call_later(2.5, lambda: started.append(loop.create_task(asyncio.sleep(0.1))))
+        await asyncio.sleep(0.5)
+        ctx.record(found, "Reminded", ctx.now().isoformat())
+        return requeue(1)
+
+    async def use(cluster: Cluster) -> None:
+        await cluster.create(site())
+        await cluster.advance(20)
+
+    controller = Controller(Website, remind, name="websites")
+    record(tmp_path / "run", controller, use=use)
+    assert started
+    assert not any(isinstance(one, Spawn) for one in read_recording(tmp_path / "run"))
+    assert assert_replays(tmp_path / "run", controller).reconciles > 5
+
+
+def test_a_worker_that_waits_when_a_recording_is_switched_on_or_off_is_recorded_in_between(tmp_path: Path) -> None:
+    async def use(cluster: Cluster) -> None:
+        manager = cluster.processes[0].manager
+        for number in range(2):
+            await cluster.create(site(f"before-{number}"))
+            await cluster.advance(5)
+            await manager.start_recording(tmp_path / f"run-{number}")
+            await cluster.create(site(f"recorded-{number}"))
+            await cluster.advance(5)
+            await manager.stop_recording()
+
+    controller = Controller(Website, deploy, owns(Config), name="websites", concurrency=1)
+    record(None, controller, use=use)
+    for number in range(2):
+        begun = [one.key for one in read_recording(tmp_path / f"run-{number}") if isinstance(one, Begin)]
+        assert set(begun) == {f"test/recorded-{number}"}
+        assert assert_replays(tmp_path / f"run-{number}", controller).requests == 2
 
 
 def test_a_changed_reconciler_is_named_at_its_first_different_request(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ from levelset.runtime.controller.context_dependencies import BoundLogger, Contex
 from levelset.runtime.controller.expectations import Expectation
 from levelset.runtime.controller.request import Reason, Request
 from levelset.runtime.controller.save_plan import Plan, plan_save, plan_status, plan_typed, read_status
-from levelset.runtime.controller.traced_tasks import CURRENT, recorded_value
+from levelset.runtime.controller.traced_tasks import current_task, recorded_value
 from levelset.runtime.queue import Due
 from levelset.runtime.state import WorkHandle
 
@@ -132,7 +132,9 @@ class Context(msgspec.Struct, eq=False):
         """The wall clock time, in UTC; a recording has it, and its replay returns the same."""
         now = self._dependencies.now
         return (
-            now() if CURRENT.get() is None else datetime.fromisoformat(recorded_value("now", lambda: now().isoformat()))
+            now()
+            if current_task() is None
+            else datetime.fromisoformat(recorded_value("now", lambda: now().isoformat()))
         )
 
     @property
@@ -444,7 +446,7 @@ class Context(msgspec.Struct, eq=False):
         `reason` is one word in CamelCase, `message` a sentence. The same event within six minutes increments the count
         of its series.
         """
-        task = CURRENT.get()
+        task = current_task()
         if task is not None:
             about = str(obj if isinstance(obj, Ref) else obj.ref)
             task.tracer.event(task, about, reason, message, warning)

@@ -10,7 +10,6 @@ object is retried. An error of the queue itself ends `work`; the running control
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from levelset.aio import Backoff, Closed, timing
@@ -99,19 +98,26 @@ class WorkerPool(Generic[K]):
         """Runs one worker until the scheduler is closed; a cancellation ends the running reconcile, too."""
         slot = Slot()
         self._slots.append(slot)
+        due: Due[str, Reason] | None = None
         try:
-            await self._work(slot)
+            while True:
+                tracer = self.tracer
+                work = self._work(slot, tracer, due)
+                due = await (work if tracer is None else tracer.follow(work))
+                if due is None:
+                    return
         finally:
             self._slots.remove(slot)
 
-    async def _work(self, slot: "Slot") -> None:
+    async def _work(self, slot: "Slot", tracer: Tracer | None, due: Due[str, Reason] | None) -> Due[str, Reason] | None:
+        """Reconciles until the scheduler is closed, or the tracer is another one: then it returns the key it has."""
         # The hottest loop of the library, once per reconcile: attributes are looked up once.
         streak, clock, pending = 0, self._clock, self.history.pending
         scheduler, deliver = self._scheduler, self._deliver
         retrying, needs_preparation = self._error_handler.retrying, self._needs_preparation
-        while (due := await self._next(streak)) is not None:
+        while (due := due or await self._next(streak)) is not None and self.tracer is tracer:
             streak, now, reports = 0, clock(), self._reports_end or _log.isEnabledFor(logging.DEBUG)
-            start, tracer = self._start, self.tracer
+            start = self._start
             while due is not None:
                 streak += 1
                 slot.key = key = due.key
@@ -121,12 +127,10 @@ class WorkerPool(Generic[K]):
                 try:
                     if needs_preparation or retrying:
                         request = self._prepare(due, slot)
+                    if tracer is not None:
+                        tracer.begin(self.name, key, request, slot)
                     try:
-                        action = await (
-                            start(key, request, slot)
-                            if tracer is None
-                            else tracer.start(self.name, start, key, request, slot)
-                        )
+                        action = await start(key, request, slot)
                         if slot.has_expired:
                             slot.settle()
                     except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 -- none of them ends the worker
@@ -151,6 +155,7 @@ class WorkerPool(Generic[K]):
                     await deliver(outcome)
                     now = clock()  # the consumer may have taken long
                 due = scheduler.take_nowait(now) if streak < _MAX_STREAK else None
+        return due
 
     def ages(self) -> list[float]:
         """The seconds that each running reconcile has taken so far."""
@@ -210,16 +215,13 @@ class WorkerPool(Generic[K]):
         """The failure of a reconcile; raises the cancellation of the worker itself."""
         try:
             if slot.ctx is not None and self._give_up is not None and isinstance(error, GiveUp):
-                await self._call_give_up(self._give_up, slot.ctx, error)
+                await self._give_up(slot.ctx, error)
         except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 -- the last error counts
             error = raised
         found = slot.explain(error, self._timeout)
         if found is None:
             raise error
         return found
-
-    def _call_give_up(self, give_up: GiveUpHandler, ctx: Any, error: GiveUp) -> Awaitable[None]:
-        return give_up(ctx, error) if self.tracer is None else self.tracer.give_up(partial(give_up, ctx, error))
 
     def _settle(
         self,

@@ -40,7 +40,6 @@ __all__ = [
     "Stop",
     "Value",
     "WatchFailed",
-    "entries_in",
     "entry_text",
     "rows_in",
 ]
@@ -273,18 +272,6 @@ def rows_in(values: Sequence[Any]) -> Iterator[Any]:
             row[4] = [*zip(row[4][::2], row[4][1::2], strict=True)]
         place = end
         yield row
-
-
-def entries_in(values: Sequence[Any]) -> Iterator[Entry]:
-    """The entries in values that are about to be written."""
-    for row in rows_in(values):
-        match row:
-            case [2, at, scope, version, events]:
-                yield Batch(at, scope, version, [BatchEvent(*one) for one in events])
-            case [int(tag), *fields]:
-                yield FLAT[tag][0](*fields)
-            case _:
-                yield row
 
 
 INPUTS: Final = (

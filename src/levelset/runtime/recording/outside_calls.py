@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from levelset.runtime.controller.traced_tasks import CURRENT, recorded_value
+from levelset.runtime.controller.traced_tasks import current_task, recorded_value
 
 __all__ = ["recorded"]
 
@@ -53,7 +53,7 @@ def _recorded_call(function: Callable[..., Any], name: str) -> Callable[..., Any
     returns = inspect.get_annotations(function, eval_str=False).get("return", Any)
 
     async def call_async(*args: Any, **options: Any) -> Any:
-        task = CURRENT.get()
+        task = current_task()
         if task is None:
             return await function(*args, **options)
         result = await task.tracer.call(task, name, _arguments(args, options), lambda: function(*args, **options))

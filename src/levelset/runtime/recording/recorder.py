@@ -9,11 +9,11 @@ order in which entries are added is the order in which things happened. A thread
 import asyncio
 import platform
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
-from types import CoroutineType, TracebackType, coroutine
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
@@ -27,28 +27,36 @@ from levelset.runtime.cache.cluster import Cluster, cluster_sources
 from levelset.runtime.cache.informer import Informer
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.request import Request
-from levelset.runtime.controller.traced_tasks import CURRENT, TracedTask
+from levelset.runtime.controller.traced_tasks import (
+    CURRENT,
+    ENDED,
+    TracedCoroutine,
+    TracedTask,
+    current_task,
+    follow,
+)
 from levelset.runtime.recording import entries
 from levelset.runtime.recording.entries import FLAT, BatchEvent, Entry
-from levelset.runtime.recording.recording_file import BLOCK_VALUES, Block, RecordingWriter
+from levelset.runtime.recording.recording_file import PART_VALUES, RecordingWriter
 from levelset.runtime.recording.recording_options import Recording
 from levelset.runtime.recording.redaction import Redactor
 from levelset.runtime.watch.events import Apply, Delete, Event, Init, InitApply
 
-__all__ = ["Recorder", "TracedCoroutine"]
+__all__ = ["Recorder"]
 
 T = TypeVar("T")
 
 _PERIOD: Final = 1.0
 """Seconds after which entries are written even if they are few."""
-_MANY: Final = 16
-"""Blocks that are written before that."""
+_MANY: Final = 30
+"""Parts that are written before that."""
 _DISCOVERY: Final = re.compile(r"/api(/[^/]+)?|/apis(/[^/]+){0,2}")
 _HEADERS: Final = ("warning", "retry-after")
 """The headers that clients read; the second one only of errors."""
 _NO_HEADERS: Final[dict[str, str]] = {}
 _BATCH, _BEGIN, _REQUEST, _ANSWER, _END = FLAT
 _CODES: Final[dict[type[Any], int]] = {Init: 0, InitApply: 1, Apply: 3, Delete: 4}
+_APPLY: Final = frozenset({Apply})
 
 
 class Recorder:
@@ -70,8 +78,10 @@ class Recorder:
         self._previous_factory: Any = None
         self._detach_tap: Callable[[], None] | None = None
         self._writer: RecordingWriter | None = None
-        self._block: Block = _NoBlock()
-        self._values, self._paths = self._block.values, self._block.paths
+        self._values: list[Any] = _Nothing()
+        """The entries that are not encoded yet: objects and flat rows, in order."""
+        self._paths: list[str] = _Nothing()
+        """The path of each request in them, and one for each informer's kind."""
         self._last: entries.Stop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._size = 0
@@ -94,7 +104,7 @@ class Recorder:
             max_bytes=options.max_bytes,
             cleaner=cleaner,
         )
-        self._turn()
+        self._values, self._paths = [], []
         self._began = self._clock()
         client = self._cluster.client
         redacted = [*(("Secret",) if options.redact_secrets else ()), *options.redact]
@@ -125,8 +135,7 @@ class Recorder:
         self._detach()
         self._turn()
         self._last = entries.Stop(self._now(), reason)
-        self._block = _NoBlock()
-        self._values, self._paths = self._block.values, self._block.paths
+        self._values, self._paths = _Nothing(), _Nothing()
         if self._on_end is not None:
             self._on_end(reason)
         self._closing = self._loop.create_task(self._close(), name="levelset: end of the recording")
@@ -159,12 +168,15 @@ class Recorder:
 
     def batch(self, informer: Informer, events: Sequence[Event[Any]], version: str | None) -> None:
         """Records a batch that an informer is about to apply."""
-        scope, found = self._scope(informer), list[Any]()
-        for one in events:
-            found += (3, one.item.cached.raw) if type(one) is Apply else _event(one)
-        values = self._values
+        scope, values = self._scope(informer), self._values
+        found: list[Any] = [3] * (2 * len(events))
+        if _APPLY.issuperset(map(type, events)):  # nearly always: one expression costs less than a row for each
+            applied: Any = events
+            found[1::2] = [one.item.cached.raw for one in applied]
+        else:
+            found = [*chain.from_iterable(map(_event, events))]
         values += (_BATCH, self._clock(), scope, version, found)
-        if len(values) > BLOCK_VALUES:
+        if len(values) > PART_VALUES:
             self._turn()
         if self._flush_timer is None:
             self._wake()
@@ -201,7 +213,7 @@ class Recorder:
     def begin_call(self, call: Call) -> "tuple[int, TracedTask] | Call | None":
         """Records a request of a reconcile; of the others only discovery."""
         task = CURRENT.get()
-        if task is None:
+        if task is None or task.requests < 0:
             return None if call.method != "GET" or _DISCOVERY.fullmatch(call.path) is None else call
         # `_request`, as a flat row: a call of a reconcile must cost little. A function that is an attribute of an
         # object is called by a name of its own: as a method it would be looked up in the class first.
@@ -235,7 +247,7 @@ class Recorder:
         A replay may know the kind already, or not yet: what other reconciles have looked up depends on the order. So
         the reconcile has, as after a mere yield, only a continuation in the recording.
         """
-        task = CURRENT.get()
+        task = current_task()
         if task is None:
             await read()
             return
@@ -258,63 +270,33 @@ class Recorder:
 
     # --- reconciles (Tracer) ----------------------------------------------------------------------------------------
 
-    @coroutine
-    def start(
-        self, controller: str, start: Callable[[str, Any, Any], Awaitable[T]], key: str, request: Any, slot: Any
-    ) -> Generator[Any, Any, T]:
-        """Records that a reconcile begins, awaits it, and records each time that it goes on.
+    def follow(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """Awaits the work of a worker; records each time that a reconcile of it goes on."""
+        return follow(work, self.resumed)
 
-        Without the name of a controller it has begun already. All is in one function: each reconcile runs through it.
-        """
-        task: TracedTask | None = None
-        if not controller:
-            task = CURRENT.get()
-        elif self.end_reason is None:
-            values = self._values
-            self._tasks = number = self._tasks + 1
-            task = TracedTask(number, self)
-            CURRENT.set(task)
-            attempt = request.attempt if type(request) is Request else 0
-            values += (_BEGIN, slot.began, number, controller, key, request.reasons, attempt, request.priority)
-            if self._flush_timer is None:
-                self._wake()
-        awaited = start(key, request, slot)
-        # Nearly always it is a coroutine, whose own steps save an object in between.
-        given: Any = awaited
-        steps = given if type(awaited) is CoroutineType else given.__await__()
-        error: BaseException | None = None
-        while True:
-            try:
-                waited_for = steps.send(None) if error is None else steps.throw(error)
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
-            error = None
-            try:
-                yield waited_for
-            except BaseException as raised:  # noqa: BLE001 -- it is thrown into the awaitable
-                error = raised
-            if task is not None and not task.requests:
-                self.resumed(task, waited_for, error)
-
-    def give_up(self, handle: Callable[[], Awaitable[T]]) -> Awaitable[T]:
-        """Records the continuations of the handler of a reconcile that gave up."""
-
-        def again(_key: str, _request: Any, _slot: Any) -> Awaitable[T]:
-            return handle()
-
-        return handle() if CURRENT.get() is None else self.start("", again, "", None, None)
+    def begin(self, controller: str, key: str, request: Any, slot: Any) -> None:
+        """Records that a reconcile begins."""
+        if self.end_reason is not None:
+            return
+        values = self._values
+        self._tasks = number = self._tasks + 1
+        CURRENT.set(TracedTask(number, self))
+        attempt = request.attempt if type(request) is Request else 0
+        values += (_BEGIN, slot.began, number, controller, key, request.reasons, attempt, request.priority)
+        if self._flush_timer is None:
+            self._wake()
 
     def finished(self, controller: str, record: Any) -> None:  # noqa: ARG002 -- of the tracer's interface
         """Records the outcome of the worker's reconcile; one that began before the recording is left out."""
-        task = CURRENT.set(None).old_value
-        if type(task) is not TracedTask:
+        task = CURRENT.get()
+        if task is None or task.requests < 0 or task.tracer is not self:
             return
+        task.requests = ENDED
         _, result, action, error, seconds, _, _, waited, now = record
         text = None if error is None else f"{type(error).__name__}: {error}"
         values = self._values
         values += (_END, now, task.number, result, action.after, text, seconds, waited)
-        if len(values) > BLOCK_VALUES:
+        if len(values) > PART_VALUES:
             self._turn()
         if self._flush_timer is None:
             self._wake()
@@ -374,7 +356,7 @@ class Recorder:
         if task is not None and not task.requests and self.end_reason is None:
             child = self._new_task()
             self._add(entries.Spawn(self._now(), task.number, child.number))
-            coro = TracedCoroutine(coro, child, self)
+            coro = TracedCoroutine(coro, child, self.resumed)
         if self._previous_factory is not None:
             return self._previous_factory(loop, coro, **options)
         return asyncio.Task(coro, loop=loop, **options)
@@ -387,17 +369,22 @@ class Recorder:
         return int((self._clock() - self._began) * 1e6)
 
     def _add(self, entry: Entry) -> None:
-        self._block.add(entry)
+        self._values.append(entry)
+        if isinstance(entry, entries.Request):
+            self._paths.append(entry.path)
+        elif isinstance(entry, entries.ScopeEntry):
+            self._paths.append(f"/{entry.kind.lower()}")
 
     def _turn(self) -> None:
-        """Hands the block over to the writer and begins the next one; has them written at once if there are many."""
+        """Hands the entries over to the writer; has them written at once if there are many."""
         writer = self._writer
         if writer is None:
             return
         if self._values:
-            writer.put(self._block)
-        self._block = block = Block()
-        self._values, self._paths = block.values, block.paths
+            writer.put(self._values, self._paths)
+            self._values, self._paths = [], []
+        if writer.end_reason is not None and self.end_reason is None:
+            self._loop.call_soon(self.end, writer.end_reason)
         if len(writer.pending) > _MANY and self._writing is None:
             self._write(writer)
 
@@ -426,63 +413,10 @@ class Recorder:
             self._wake()
 
 
-class TracedCoroutine(Coroutine[Any, Any, Any]):
-    """The coroutine of a task that a reconcile has started: each of its steps is recorded."""
-
-    __slots__ = ("_coroutine", "_recorder", "_task", "_waited_for")
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], task: TracedTask, recorder: Recorder) -> None:
-        self._coroutine = coroutine
-        self._task = task
-        self._recorder = recorder
-        self._waited_for: Any = self
-
-    def send(self, value: Any, /) -> Any:
-        """Goes on, and returns what the task waits for next."""
-        CURRENT.set(self._task)
-        if not self._task.requests:
-            self._recorder.resumed(self._task, self._waited_for, None)
-        self._waited_for = self._coroutine.send(value)
-        return self._waited_for
-
-    def throw(self, kind: Any, value: BaseException | object = None, _: TracebackType | None = None, /) -> Any:
-        """Goes on with an error, such as a cancellation."""
-        CURRENT.set(self._task)
-        error = kind if isinstance(kind, BaseException) else value
-        if not self._task.requests:
-            self._recorder.resumed(self._task, self._waited_for, error if isinstance(error, BaseException) else None)
-        self._waited_for = self._coroutine.throw(error if isinstance(error, BaseException) else kind)
-        return self._waited_for
-
-    def close(self) -> None:
-        """Closes the coroutine."""
-        self._coroutine.close()
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self._coroutine.__await__()
-
-    def __getattr__(self, name: str) -> Any:
-        # What describes a waiting coroutine, such as `cr_frame` and `cr_await`.
-        return getattr(self._coroutine, name)
-
-
 def _installed_version() -> str:
     # Loaded late: the reader of metadata takes longer to load than this package.
     found: str = import_module("importlib.metadata").version("levelset")
     return found
-
-
-class _NoBlock(Block):
-    """The block of a recorder that does not record: what is added to it is dropped."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.values, self.paths = _Nothing(), _Nothing()
-
-    def add(self, entry: Entry) -> None:
-        """Drops the entry."""
 
 
 class _Nothing(list[Any]):

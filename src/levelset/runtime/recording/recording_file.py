@@ -26,11 +26,11 @@ from levelset.runtime.recording import entries
 from levelset.runtime.recording.entries import FORMAT, Entry, rows_in
 
 __all__ = [
-    "BLOCK_VALUES",
     "MAGIC",
-    "Block",
+    "PART_VALUES",
     "BlockWriter",
     "Cleaner",
+    "Part",
     "RecordingWriter",
     "read_beginning",
     "read_blocks",
@@ -40,8 +40,10 @@ __all__ = [
 
 MAGIC: Final = b"levelset-recording\n"
 _HEADER: Final = struct.Struct(">IIB")
-BLOCK_VALUES: Final = 1000
-"""Values of entries after which a block is full: about 64 KiB."""
+PART_VALUES: Final = 200
+"""Values of entries that are encoded at once: so few that they are still in the caches of the processor."""
+_BLOCK_SIZE: Final = 64 << 10
+"""Bytes of a block before it is compressed: larger ones compress better."""
 _MAX_PAYLOAD: Final = 256 << 20
 """Bytes of a block, also after it was decompressed: a small file must not fill the memory."""
 _MAX_VALUES: Final = 10_000_000
@@ -49,42 +51,42 @@ _MAX_VALUES: Final = 10_000_000
 _UNREADABLE: Final = "not a recording that this levelset can read"
 _BUSY: Final = 512 * 1024
 """Bytes per second above which blocks are not compressed."""
-_TOGETHER: Final = 32
-"""Blocks that are looked through for secrets before the first of them is written."""
+_TOGETHER: Final = 160
+"""Parts that are looked through for secrets before the first of them is written."""
 _MAX_PENDING: Final = 1_500_000
 """Values that wait for the thread; if there are more, the disk is too slow and the recording ends."""
 
 
-class Block:
-    """The entries of a block before it is encoded: objects and flat rows in `values`, in order.
+class Part:
+    """Some whole entries, encoded as an array of so many values: objects, and flat rows.
+
+    The event loop encodes them. Kept as objects until a thread has written them, they would cost more than that takes:
+    what a process allocates meanwhile would not be in the caches of the processor.
 
     `paths` are those of all requests, and one for each informer's kind: whether any of them may be about a secret kind
-    is seen without looking through the values. Who appends a row appends its path.
+    is seen without looking through the entries.
     """
 
-    __slots__ = ("paths", "values")
+    __slots__ = ("count", "paths", "payload")
 
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self.paths: list[str] = []
+    def __init__(self, values: Sequence[Any], paths: Sequence[str]) -> None:
+        self.payload: Final = _encode(values)
+        self.count: Final = len(values)
+        self.paths: Final = paths
 
-    def add(self, entry: Entry) -> None:
-        """Appends an entry."""
-        self.values.append(entry)
-        if isinstance(entry, entries.Request):
-            self.paths.append(entry.path)
-        elif isinstance(entry, entries.ScopeEntry):
-            self.paths.append(f"/{entry.kind.lower()}")
+    def entries(self) -> list[Entry]:
+        """The entries, decoded."""
+        return _entries_of(self.payload, 0.0)
 
 
 class Cleaner(Protocol):
     """Replaces what must not be in the file; called in the thread of the file."""
 
-    def learn(self, blocks: Sequence[Block], /) -> None:
-        """Sees the next blocks, before they are encoded."""
+    def learn(self, parts: Sequence[Part], /) -> None:
+        """Sees the next parts, before they are written."""
         ...
 
-    def clean(self, payload: bytes | bytearray, /) -> bytes | bytearray:
+    def clean(self, payload: bytes, /) -> bytes:
         """The payload with everything replaced that is known so far, in the same length."""
         ...
 
@@ -108,50 +110,56 @@ class BlockWriter:
         self._file = os.fdopen(number, "wb", buffering=0)
         self._write(MAGIC + bytes([FORMAT]))
 
-    def append(self, payload: bytes | bytearray, *, compress: bool) -> None:
-        """Appends one block."""
-        packed = zlib.compress(payload, 1) if compress else payload
-        self._write(_HEADER.pack(len(packed), zlib.crc32(packed), compress), packed)
+    def append(self, *payload: bytes | memoryview, compress: bool) -> None:
+        """Appends one block, whose payload may be in pieces."""
+        pieces = (zlib.compress(b"".join(payload), 1),) if compress else payload
+        size = checksum = 0
+        for one in pieces:
+            size += len(one)
+            checksum = zlib.crc32(one, checksum)
+        self._write(_HEADER.pack(size, checksum, compress), *pieces)
 
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
 
-    def _write(self, head: bytes, rest: bytes | bytearray = b"") -> None:
-        # Both at once and without a copy; nearly always all of it is written.
-        size = len(head) + len(rest)
-        done = os.writev(self._file.fileno(), (head, rest))
+    def _write(self, *pieces: bytes | memoryview) -> None:
+        # All at once and without a copy; nearly always all of it is written.
+        size = sum(map(len, pieces))
+        done = os.writev(self._file.fileno(), pieces)
         if done < size:
-            with memoryview(head + rest) as view:
+            with memoryview(b"".join(pieces)) as view:
                 while done < size:
                     done += self._file.write(view[done:])
         self.written += size
 
 
 class RecordingWriter:
-    """Takes blocks from the event loop by `put`, which never waits; `write_pending` writes them, in a thread.
+    """Takes entries from the event loop by `put`, which never waits; `write_pending` writes them, in a thread.
 
     `end_reason` is set once it has ended by itself: the file is full, or cannot be written.
     """
 
     def __init__(self, path: Path, *, max_bytes: int | None = None, cleaner: Cleaner | None = None) -> None:
-        self.pending: list[Block] = []
-        """Blocks that are not written yet; the event loop appends to it, a thread takes from it."""
-        self.put: Final = self.pending.append
+        self.pending: list[Part] = []
+        """What is not written yet; the event loop appends to it, a thread takes from it."""
         self.end_reason: str | None = None
         self._blocks = BlockWriter(path)
         self._max_bytes = max_bytes
         self._cleaner = cleaner
-        encoder = msgspec.msgpack.Encoder(enc_hook=_encode_ref)
-        self._encode: Final = encoder.encode
-        self._encode_into: Final = encoder.encode_into
-        self._buffer: Final = bytearray()  # used again for each block: memory that is already there costs little
         self._budget, self._last = float(_BUSY), time.monotonic()  # bytes to compress, as of that time
 
     @property
     def written(self) -> int:
         """How many bytes the file has."""
         return self._blocks.written
+
+    def put(self, values: Sequence[Any], paths: Sequence[str]) -> None:
+        """Encodes whole entries, and has them written next."""
+        try:
+            self.pending.append(Part(values, paths))
+        except Exception as error:  # noqa: BLE001 -- as below
+            self.end_reason = self.end_reason or f"it could not be written: {error}"
 
     def write_pending(self) -> None:
         """Writes what there is. Not to be called by two threads at once."""
@@ -168,26 +176,26 @@ class RecordingWriter:
         self.write_pending()
         if last is not None:
             with suppress(OSError):
-                self._blocks.append(self._encode([last]), compress=False)
+                self._blocks.append(_encode([last]), compress=False)
         self._blocks.close()
         if self._cleaner is not None:
             self._cleaner.finish(self._blocks.path)
 
     def _write_pending(self) -> None:
-        if sum(len(one.values) for one in self.pending) > _MAX_PENDING:
+        if sum(one.count for one in self.pending) > _MAX_PENDING:
             self.end_reason = "the disk was too slow"
             return
         now = time.monotonic()
         self._budget, self._last = min(_BUSY, self._budget + (now - self._last) * _BUSY), now
         for payload in self._payloads():
-            self._budget -= len(payload)
-            self._blocks.append(payload, compress=self._budget >= 0)
+            self._budget -= sum(map(len, payload))
+            self._blocks.append(*payload, compress=self._budget >= 0)
             if self._max_bytes is not None and self._blocks.written >= self._max_bytes:
                 self.end_reason = f"it has reached {self._max_bytes:,} bytes"
                 return
 
-    def _payloads(self) -> Iterator[bytes | bytearray]:
-        """The pending blocks, encoded; each is valid until the next."""
+    def _payloads(self) -> Iterator[list[bytes | memoryview]]:
+        """The payloads of the next blocks, in pieces."""
         pending, cleaner = self.pending, self._cleaner
         while pending:
             # Two steps that the event loop cannot interrupt; in between it may append.
@@ -195,9 +203,23 @@ class RecordingWriter:
             del pending[: len(taken)]
             if cleaner is not None:
                 cleaner.learn(taken)
-            for block in taken:
-                self._encode_into(block.values, self._buffer)
-                yield self._buffer if cleaner is None else cleaner.clean(self._buffer)
+            count, size, pieces = 0, 0, list[bytes | memoryview]()
+            for part in taken:
+                payload = part.payload if cleaner is None else cleaner.clean(part.payload)
+                count, size = count + part.count, size + len(payload)
+                pieces.append(memoryview(payload)[len(_array_head(part.count)) :])
+                if size >= _BLOCK_SIZE:
+                    yield [_array_head(count), *pieces]
+                    count, size, pieces = 0, 0, []
+            if pieces:
+                yield [_array_head(count), *pieces]
+
+
+def _array_head(count: int) -> bytes:
+    """The beginning of an array with so many values, in msgpack."""
+    if count < 16:
+        return bytes([0x90 | count])
+    return b"\xdc" + count.to_bytes(2, "big") if count < 1 << 16 else b"\xdd" + count.to_bytes(4, "big")
 
 
 def _encode_ref(value: Any) -> Any:
@@ -207,6 +229,7 @@ def _encode_ref(value: Any) -> Any:
     raise NotImplementedError(f"an entry of a recording cannot hold {value!r:.80}")
 
 
+_encode: Final = msgspec.msgpack.Encoder(enc_hook=_encode_ref).encode
 _decode: Final = msgspec.msgpack.Decoder(Annotated[list[Any], msgspec.Meta(max_length=_MAX_VALUES)]).decode
 _Entries: Final = list[
     entries.Start
@@ -287,15 +310,19 @@ def read_beginning(path: str | Path, *, most_bytes: int | None = None) -> tuple[
             read += len(payload)
             if most_bytes is not None and read > most_bytes:
                 break
-            rows = [*rows_in(_decode(payload))]
-            if rows and not found:
-                clock = msgspec.convert(rows[0], entries.Start).clock
-            found += msgspec.convert([_timed(row, clock) for row in rows], _Entries)
+            if not found and (first := next(rows_in(_decode(payload)), None)) is not None:
+                clock = msgspec.convert(first, entries.Start).clock
+            found += _entries_of(payload, clock)
     except (msgspec.MsgspecError, LookupError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise BadObject(f"{path}: {_UNREADABLE}: {error}") from error
     if not found or not isinstance(found[0], entries.Start):
         raise BadObject(f"{path}: the recording is empty; the process ended before it wrote anything")
     return found, most_bytes is None or read <= most_bytes
+
+
+def _entries_of(payload: bytes, clock: float) -> list[Entry]:
+    found: list[Entry] = [*msgspec.convert([_timed(row, clock) for row in rows_in(_decode(payload))], _Entries)]
+    return found
 
 
 def _timed(row: Any, clock: float) -> Any:
@@ -308,7 +335,7 @@ def _timed(row: Any, clock: float) -> Any:
     return row
 
 
-def rewrite(path: Path, change: Callable[[bytes], bytes | bytearray]) -> None:
+def rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
     """Rewrites a recording with changed payloads; the old file is replaced at once, when the new one is whole."""
     beside = path.with_name(f"{path.name}.new")
     writer = BlockWriter(beside)

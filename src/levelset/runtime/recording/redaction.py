@@ -25,8 +25,8 @@ import msgspec
 
 from levelset.errors import ConfigError
 from levelset.objects.json_tree import is_list, is_map
-from levelset.runtime.recording.entries import Answer, Batch, Request, ScopeEntry, entries_in
-from levelset.runtime.recording.recording_file import Block, read_blocks, rewrite
+from levelset.runtime.recording.entries import Answer, Batch, Request, ScopeEntry
+from levelset.runtime.recording.recording_file import Part, read_blocks, rewrite
 
 __all__ = ["MIN_LENGTH", "Redactor", "stand_in"]
 
@@ -69,12 +69,12 @@ class Redactor:
         self._values: dict[bytes, bytes] = {}
         self._has_written = self._has_learned_late = False
 
-    def learn(self, blocks: Sequence[Block]) -> None:
-        """Finds secret values in the entries of blocks."""
-        if not self._may_have_any(blocks):
+    def learn(self, parts: Sequence[Part]) -> None:
+        """Finds secret values in the entries of parts."""
+        if not self._may_have_any(parts):
             return
         scopes, requests, may_be_secret = self._scopes, self._requests, self._may_be_secret
-        for entry in chain.from_iterable(entries_in(one.values) for one in blocks):
+        for entry in chain.from_iterable(one.entries() for one in parts):
             if isinstance(entry, Request):
                 if may_be_secret(entry.path) is not None and (kinds := self._kinds_of_path(entry.path)):
                     requests[entry.number] = kinds
@@ -89,14 +89,14 @@ class Redactor:
             elif isinstance(entry, ScopeEntry) and entry.kind in self._paths:
                 scopes[entry.number] = [entry.kind]
 
-    def _may_have_any(self, blocks: Sequence[Block]) -> bool:
+    def _may_have_any(self, parts: Sequence[Part]) -> bool:
         """Whether any of the entries may be about a secret kind; most often none is, so paths are searched together."""
         if self._scopes or self._requests:
             return True
-        paths = "\n".join(chain.from_iterable([one.paths for one in blocks]))
+        paths = "\n".join(chain.from_iterable([one.paths for one in parts]))
         return any(word in paths for word in self._words)
 
-    def clean(self, payload: bytes | bytearray) -> bytes | bytearray:
+    def clean(self, payload: bytes) -> bytes:
         """The payload with all known values replaced, in the same length."""
         for value, replacement in self._values.items():
             if value in payload:

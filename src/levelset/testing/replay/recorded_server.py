@@ -11,13 +11,32 @@ import msgspec
 from levelset.client.transport.interface import Call, Response
 from levelset.errors import BadObject, LevelsetError, Unreachable
 from levelset.http.messages import Headers
-from levelset.runtime.controller.traced_tasks import CURRENT
+from levelset.runtime.controller.traced_tasks import TracedTask, current_task
 from levelset.runtime.recording.entries import Answer, Discovery
-from levelset.testing.replay.gated_tasks import GatedTask
 
-__all__ = ["Comparison", "RecordedServer", "answer_of", "error_of"]
+__all__ = ["Comparison", "GatedTask", "RecordedServer", "answer_of", "error_of"]
 
 _CANCELLED: Final = "CancelledError"
+
+
+class GatedTask(TracedTask, eq=False, gc=True, kw_only=True):
+    """A reconcile or a task of it; `gate` is what it waits for before it may go on, None while it runs or waits."""
+
+    root: int
+    gate: "asyncio.Future[None] | None" = None
+    coroutine: Any = None
+    """What it runs, to say where it waits."""
+
+    def park(self) -> "asyncio.Future[None]":
+        """A new gate."""
+        self.gate = asyncio.get_running_loop().create_future()
+        return self.gate
+
+    def open(self) -> None:
+        """Opens the gate."""
+        gate, self.gate = self.gate, None
+        if gate is not None and not gate.done():
+            gate.set_result(None)
 
 
 class Comparison(Protocol):
@@ -47,7 +66,7 @@ class RecordedServer:
 
     async def send(self, call: Call, /) -> Response:
         """The recorded answer, when the recording has it; requests of informers wait for ever."""
-        task = CURRENT.get()
+        task = current_task()
         if not isinstance(task, GatedTask):
             return await self._send_outside(call)
         number = self._comparison.requested(task, call)

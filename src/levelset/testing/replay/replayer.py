@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import math
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from contextvars import copy_context
 from datetime import datetime, timedelta
@@ -32,7 +32,14 @@ from levelset.runtime.controller.observers import NullObserver
 from levelset.runtime.controller.reconcile_history import ReconcileHistory
 from levelset.runtime.controller.request import Reason
 from levelset.runtime.controller.running_controller import ControllerParts, assemble
-from levelset.runtime.controller.traced_tasks import CURRENT, TracedTask
+from levelset.runtime.controller.traced_tasks import (
+    CURRENT,
+    ENDED,
+    TracedCoroutine,
+    TracedTask,
+    current_task,
+    follow,
+)
 from levelset.runtime.queue import Due, Scheduler
 from levelset.runtime.recording import entries as kinds
 from levelset.runtime.recording.entries import Entry, entry_text
@@ -45,10 +52,9 @@ from levelset.testing.replay.differences import (
     same_request,
     user_place,
 )
-from levelset.testing.replay.gated_tasks import GatedAwait, GatedCoroutine, GatedTask
 from levelset.testing.replay.held_loop import HeldLoop
 from levelset.testing.replay.nondeterminism import NondeterminismWatch
-from levelset.testing.replay.recorded_server import RecordedServer, answer_of, error_of
+from levelset.testing.replay.recorded_server import GatedTask, RecordedServer, answer_of, error_of
 
 __all__ = ["Replayer"]
 
@@ -106,6 +112,8 @@ class Replayer:
         self._stack = AsyncExitStack()
         self._cluster: Cluster | None = None
         self._workers: list[asyncio.Task[None]] = []
+        self._works: dict[asyncio.Task[Any] | None, Coroutine[Any, Any, Any]] = {}
+        """What each worker runs, to say where it waits."""
         self._is_closing = False
         self._discovering: GatedTask | None = None
 
@@ -341,24 +349,27 @@ class Replayer:
 
     # --- what the controllers do ------------------------------------------------------------------------------------
 
-    def start(
-        self, _: str, start: Callable[[str, Any, Any], Awaitable[T]], key: str, request: Any, slot: Any
-    ) -> Awaitable[T]:
-        """Starts a reconcile that has begun in the recording."""
+    def follow(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """Awaits the work of a worker; its reconciles go on when they did in the recording."""
+        self._works[asyncio.current_task()] = work
+        return follow(work, self._gate)
+
+    def _gate(self, task: TracedTask, waited_for: Any, error: BaseException | None) -> Awaitable[None] | None:
+        assert isinstance(task, GatedTask), "made by this replayer"
+        del error
+        return None if self.may_resume(task, is_yield=waited_for is None) else task.park()
+
+    def begin(self, controller: str, key: str, request: Any, slot: Any) -> None:
+        """A reconcile begins that has begun in the recording."""
+        del controller, request, slot
         begin, self._beginning = self._beginning, None
         assert begin is not None, "workers get requests only from the recording"
         assert begin.key == key, "the request is that of the recording"
-        task = GatedTask(begin.task, self, root=begin.task)
+        task = GatedTask(begin.task, self, root=begin.task, coroutine=self._works[asyncio.current_task()])
         self._tasks[task.number] = task
         CURRENT.set(task)
         if self._before is not None:
             self._before(begin, self.reconciles)
-        return GatedAwait(start(key, request, slot), task, self)
-
-    def give_up(self, handle: Callable[[], Awaitable[T]]) -> Awaitable[T]:
-        """Calls the handler of a reconcile that gave up."""
-        task = CURRENT.get()
-        return GatedAwait(handle(), task, self) if isinstance(task, GatedTask) else handle()
 
     def finished(self, _: str, record: Any) -> None:
         """Compares the outcome of a reconcile."""
@@ -375,6 +386,8 @@ class Replayer:
             self._differ(task, recorded, entry_text(present), _place_of_error(error))
             return
         self._advance(entry)
+        if self._next_of(task.number) is None:  # older recordings also have what its timers did later
+            task.requests = ENDED
         self.digest.update(f"{entry.task} {result} {text}\n".encode())
         del self._tasks[task.number]
 
@@ -410,7 +423,7 @@ class Replayer:
 
     async def discover(self, read: Callable[[], Awaitable[None]]) -> None:
         """Awaits a lookup of the REST mapper; where the recorded reconcile waited for one, it goes on when that did."""
-        task = CURRENT.get()
+        task = current_task()
         if not isinstance(task, GatedTask) or self._is_over:
             await read()
             return
@@ -466,8 +479,8 @@ class Replayer:
                 self._differ(parent, self._recorded_text(parent), "starts a task", user_place())
             else:
                 self._advance(entry)
-                child = self._tasks[entry.child] = GatedTask(entry.child, self, root=parent.root)
-                coro = GatedCoroutine(coro, child, self)
+                child = self._tasks[entry.child] = GatedTask(entry.child, self, root=parent.root, coroutine=coro)
+                coro = TracedCoroutine(coro, child, self._gate)
         return asyncio.Task(coro, loop=loop, **options)
 
     def _differ(
