@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         server_context,
         validity_of,
     )
+    from levelset.http.certificate_files import CertificateFiles, LoadedCertificate
     from levelset.http.deferred_response import Deferred
     from levelset.http.forwarded_request import ForwardedRequest, forward
     from levelset.http.limits import Limits
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CertificateAuthority",
+    "CertificateFiles",
     "Chunks",
     "Deferred",
     "Destination",
@@ -44,6 +46,7 @@ __all__ = [
     "Headers",
     "Identity",
     "Limits",
+    "LoadedCertificate",
     "OutboundClient",
     "Peer",
     "Pieces",
@@ -81,6 +84,7 @@ __getattr__, __dir__ = late_exports(
         "levelset.http.certificate_authority": (
             "CertificateAuthority Identity Validity load_identity renew_identity server_context validity_of"
         ),
+        "levelset.http.certificate_files": "CertificateFiles LoadedCertificate",
         "levelset.http.deferred_response": "Deferred",
         "levelset.http.forwarded_request": "ForwardedRequest forward",
         "levelset.http.limits": "Limits",

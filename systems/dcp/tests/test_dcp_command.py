@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from levelset.apiserver import ConnectionInfo, read_kubeconfig
+from levelset.http import CertificateAuthority
 from levelset_dcp.dcp_command import _remove_session_folder, main
 from levelset_machine import identity_of
 from systems.dcp.tests.support.sessions import WITHIN, environment, wait_for_exit
@@ -46,8 +48,10 @@ def test_info_has_the_fields_that_an_apphost_reads(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--server-only"], "--server-only is not supported"),
-        (["--tls-cert-file", "x"], "--tls-cert-file is not supported"),
+        (["--tls-cert-file", "x"], "--tls-cert-file and --tls-key-file belong together"),
+        (["--tls-cert-file", "x", "--tls-key-file", "y"], "x cannot be read: No such file"),
+        (["--tls-cert-thumbprint", "00" * 20], "only Windows has a certificate store"),
+        (["--tls-ca-file", "x"], "--tls-ca-file needs --tls-cert-file"),
         (["--monitor", "1", "--monitor-identity-time", "1999-01-01T00:00:00.000Z"], "process 1 is another one"),
     ],
 )
@@ -67,15 +71,6 @@ def test_the_kubeconfig_of_a_cluster_is_not_overwritten(tmp_path: Path, capsys: 
         main(["start-apiserver", "--kubeconfig", str(foreign)])
     assert ended.value.code == 2
     assert str(foreign) in capsys.readouterr().err
-
-
-def test_a_token_of_the_environment_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DCP_SECURE_TOKEN", "secret")
-    with pytest.raises(SystemExit):
-        main(["start-apiserver", "--kubeconfig", str(tmp_path / "kubeconfig")])
-    assert "DCP_SECURE_TOKEN is not supported" in capsys.readouterr().err
 
 
 class AppHost(Struct):
@@ -147,7 +142,7 @@ def test_only_a_folder_of_this_user_alone_is_removed_at_the_end(
 
 
 @asynccontextmanager
-async def apphost(home: Path) -> AsyncGenerator[AppHost, None]:
+async def apphost(home: Path, *arguments: str, token: str = "") -> AsyncGenerator[AppHost, None]:
     """Starts `dcp` as an AppHost does; it ends with the AppHost's process."""
     folder, log = home / "session", bytearray()
     await asyncio.to_thread(folder.mkdir)
@@ -164,8 +159,8 @@ async def apphost(home: Path) -> AsyncGenerator[AppHost, None]:
     try:
         started = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "levelset_dcp.dcp_command", "start-apiserver", "--monitor", str(process.pid)),
-            *("--detach", "--kubeconfig", str(kubeconfig), "--container-runtime", "none"),
-            env={**environment(home), **names},
+            *("--detach", "--kubeconfig", str(kubeconfig), "--container-runtime", "none", *arguments),
+            env={**environment(home), **names, "DCP_SECURE_TOKEN": token},
         )
         assert await asyncio.wait_for(started.wait(), WITHIN) == 0
         await until_true(kubeconfig.exists)
@@ -256,6 +251,48 @@ def exists(host: AppHost) -> bool:
         assert error.code == 404
         return False
     return True
+
+
+def certificate_flags(authority: CertificateAuthority, folder: Path) -> list[str]:
+    certificate, key, ca = (folder / name for name in ("server.crt", "server.key", "ca.crt"))
+    authority.issue_server(["localhost"], []).save(certificate, key)
+    ca.write_bytes(authority.certificate)
+    return ["--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-ca-file", str(ca)]
+
+
+async def test_the_server_has_the_certificate_of_the_flags_and_the_token_of_the_environment(tmp_path: Path) -> None:
+    authority = CertificateAuthority.create("own")
+    flags = await asyncio.to_thread(certificate_flags, authority, tmp_path)
+    async with apphost(tmp_path, *flags, token="known") as host:
+        assert host.contact.ca == authority.certificate
+        assert host.contact.url.startswith("https://localhost:")
+        assert host.contact.token == "<placeholder>"
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            await host.send("GET", "/executables")
+        host.contact = replace(host.contact, token="known")
+        assert (await host.send("GET", "/executables"))["items"] == []
+
+
+async def test_other_controllers_can_use_the_server_only(tmp_path: Path) -> None:
+    log = tmp_path / "out.log"
+    await asyncio.to_thread(log.write_text, "".join(f"{n} 2026-01-31T12:00:0{n}.000Z line {n}\n" for n in (1, 2, 3)))
+    async with apphost(tmp_path, "--server-only") as host:
+        made = await host.send("POST", "/executables", spelled("Executable", "one", {"executablePath": "web"}))
+        assert not made.get("status")
+        status = {"status": {"state": "Running", "stdOutFile": str(log), "finishTimestamp": None}}
+        await host.send("PATCH", "/executables/one/status", status, "application/merge-patch+json")
+
+        async def read(query: str) -> list[bytes]:
+            with await asyncio.to_thread(host.open, "GET", f"/executables/one/log?{query}") as lines:
+                return [line.rstrip() for line in await asyncio.to_thread(lines.readlines)]
+
+        assert await read("skip=1&limit=1&line_numbers=true&timestamps=true") == [b"2 2026-01-31T12:00:02.000Z line 2"]
+        assert await read("tail=1&source=stdout") == [b"line 3"]
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            await read("limit=1&follow=true")
+        with pytest.raises(urllib.error.HTTPError, match="422"):
+            await host.send("POST", "/executables", spelled("Executable", "two", {"executablePath": ""}))
+        assert (await host.send("GET", "/executables/one"))["status"]["state"] == "Running"
 
 
 async def test_everything_ends_with_the_apphost(tmp_path: Path) -> None:

@@ -27,12 +27,15 @@ from levelset.runtime.webhook.webhook_set import Webhooks
 
 if TYPE_CHECKING:
     from levelset.apiserver.server import ApiServer
+    from levelset.http import CertificateFiles
     from levelset.storage import Storage
 
 __all__ = ["LocalServer", "LocalSystem", "open_in_process_server", "open_local", "open_local_server"]
 
 KUBECONFIG: Final = "levelset.kubeconfig"
 _COMPACTION_SECONDS: Final = 300.0  # as kube-apiserver
+_PLACEHOLDER: Final = "<placeholder>"
+"""The token in the kubeconfig of a server whose clients know theirs."""
 
 
 class LocalSystem(msgspec.Struct, frozen=True):
@@ -51,16 +54,19 @@ async def open_local(
     kubeconfig: str | None = None,
     data: str | None = None,
     port: int | None = None,
+    certificate: "CertificateFiles | None" = None,
+    token: str | None = None,
     **options: Any,
 ) -> AsyncGenerator[LocalSystem, None]:
     """Starts a server in this process, installs the CRDs of all kinds in use, and runs the parts; all are synced.
 
     For scripts and tests that need a whole system; a program uses `run(..., local=True)`.
-    With `listen`, other processes can reach it by the file `kubeconfig`. The `options` are those of `Manager`.
+    With `listen`, other processes can reach it by the file `kubeconfig`; `certificate` and `token` are those of
+    `open_local_server`. The `options` are those of `Manager`.
     """
     async with open_parts(*parts) as whole:
         opened = (
-            open_local_server(kubeconfig, data=data, port=port, system=whole)
+            open_local_server(kubeconfig, data=data, port=port, system=whole, certificate=certificate, token=token)
             if listen
             else open_in_process_server(data, system=whole)
         )
@@ -94,12 +100,16 @@ async def open_local_server(
     durability: Literal["full", "normal"] = "full",
     port: int | None = None,
     system: System | None = None,
+    certificate: "CertificateFiles | None" = None,
+    token: str | None = None,
 ) -> AsyncGenerator[LocalServer, None]:
     """Starts a server that listens, and writes its kubeconfig, for the length of a block.
 
     Objects are in memory, or in the file `data` together with the server's secrets. ConfigError if the kubeconfig file
-    exists and was not written by levelset. Without the extra `tls` it serves plain HTTP on the loopback interface. The
-    `system` provides the address range of Services and the sources of pod logs.
+    exists and was not written by levelset. It serves with the `certificate`, if given, at the host that this is for;
+    otherwise with one of its own or, without the extra `tls`, plain HTTP; always on the loopback interface. A `token`
+    of the caller is not written to the kubeconfig, which has a placeholder. The `system` provides the address range of
+    Services and the sources of pod logs.
     """
     # Imported late: the server takes a while to load, and most programs connect to an existing one.
     from levelset.apiserver.data_directory import MEMORY, check_data_path, load_secrets, open_storage  # noqa: PLC0415
@@ -116,16 +126,19 @@ async def open_local_server(
     storage = await open_storage(where, durability)
     try:
         (first, *more), authority = await asyncio.to_thread(load_secrets, where)
+        serving: dict[str, Any] = {"authority": authority, "tls": find_spec("cryptography") is not None}
+        if certificate is not None:
+            loaded = await asyncio.to_thread(certificate.load)
+            serving = {"authority": authority, "host": loaded.host, "tls": loaded.context, "ca": loaded.ca}
         options: dict[str, Any] = {
-            "token": first,
+            **serving,
+            "token": token or first,
             "tokens": more,
-            "authority": authority,
-            "tls": find_spec("cryptography") is not None,
             "cluster_defaults": True,
             "compaction": _COMPACTION_SECONDS,
         }
         async with _server(storage, system, port=port or 0, **options) as server:
-            connection = ConnectionInfo(server.url, server.token, server.ca)
+            connection = ConnectionInfo(server.url, _PLACEHOLDER if token else server.token, server.ca)
             await asyncio.to_thread(claim_kubeconfig, path, connection)
             try:
                 yield LocalServer(server, path)

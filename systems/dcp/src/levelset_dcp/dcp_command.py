@@ -26,6 +26,7 @@ from typing import Final
 
 from levelset.apiserver import read_kubeconfig
 from levelset.errors import ConfigError, LevelsetError
+from levelset.http import CertificateFiles
 from levelset_dcp.cli import engine_info
 from levelset_dcp.engines.selection import RUNTIMES
 from levelset_dcp.executables.monitor_process import began
@@ -36,7 +37,6 @@ __all__ = ["VERSION", "main", "parser"]
 
 VERSION: Final = "dev"
 """The version that is reported: an AppHost accepts it whatever its minimum is, as upstream's development builds."""
-_REFUSED_FLAGS: Final = ("server_only", "tls_cert_file", "tls_key_file", "tls_cert_thumbprint", "tls_ca_file")
 _TRUE: Final = ("1", "true", "on", "yes")
 _TOLERANCE: Final = 2.0
 """Seconds; the kernel reports the boot time in whole seconds."""
@@ -73,11 +73,17 @@ def parser() -> argparse.ArgumentParser:
     start.add_argument("--workload-id", default=os.environ.get("DCP_WORKLOAD_ID", ""), metavar="ID")
     start.add_argument("-r", "--root-dir", type=Path, metavar="DIR", help="the working directory")
     start.add_argument("--container-runtime", choices=RUNTIMES, help="the container engine; detected by default")
-    start.add_argument("--server-only", action="store_true", help="not supported")
-    for name in _REFUSED_FLAGS[1:]:
-        start.add_argument(f"--{name.replace('_', '-')}", metavar="X", help="not supported")
+    start.add_argument("--server-only", action="store_true", help="start no controllers: another process runs them")
+    _add_tls(start)
     start.set_defaults(run=_start)
     return made
+
+
+def _add_tls(start: argparse.ArgumentParser) -> None:
+    start.add_argument("--tls-cert-file", type=Path, metavar="FILE", help="the server's certificate and its chain, PEM")
+    start.add_argument("--tls-key-file", type=Path, metavar="FILE", help="the key of the certificate, PEM")
+    start.add_argument("--tls-ca-file", type=Path, metavar="FILE", help="the CA, unless the chain has its root, PEM")
+    start.add_argument("--tls-cert-thumbprint", default="", metavar="SHA1", help="what the certificate must have")
 
 
 def _time(text: str) -> datetime:
@@ -101,11 +107,7 @@ def _info(arguments: argparse.Namespace) -> int:
 
 def _start(arguments: argparse.Namespace) -> int:
     """Runs a session until it is stopped; with --detach in another process."""
-    for name in _REFUSED_FLAGS:
-        if getattr(arguments, name):
-            raise ConfigError(f"--{name.replace('_', '-')} is not supported; leave it out")
-    if os.environ.get("DCP_SECURE_TOKEN"):
-        raise ConfigError("DCP_SECURE_TOKEN is not supported: unset it, and use the token in the kubeconfig")
+    certificate = _certificate(arguments)
     monitor = None if arguments.monitor is None else _monitored(arguments.monitor, arguments.monitor_identity_time)
     kubeconfig: Path = arguments.kubeconfig.absolute()
     _check_kubeconfig(kubeconfig)
@@ -120,12 +122,34 @@ def _start(arguments: argparse.Namespace) -> int:
         workload=arguments.workload_id,
         shutdown_within=float(os.environ.get("DCP_SHUTDOWN_TIMEOUT_SECONDS") or 120),
         runtime=arguments.container_runtime,
+        certificate=certificate,
+        server_only=arguments.server_only,
+        token=os.environ.get("DCP_SECURE_TOKEN") or None,
     )
     try:
         with _log_socket(os.environ.get("DCP_LOG_SOCKET", "")):
             return asyncio.run(_run(options, kubeconfig))
     finally:
         _remove_session_folder(os.environ)
+
+
+def _certificate(arguments: argparse.Namespace) -> CertificateFiles | None:
+    """The certificate of the flags, which was checked; raises ConfigError."""
+    certificate: Path | None = arguments.tls_cert_file
+    key: Path | None = arguments.tls_key_file
+    ca: Path | None = arguments.tls_ca_file
+    if (certificate is None) is not (key is None):
+        raise ConfigError("--tls-cert-file and --tls-key-file belong together: give both, or none")
+    if certificate is not None and key is not None:
+        authority = None if ca is None else ca.absolute()  # --root-dir changes the working directory
+        files = CertificateFiles(certificate.absolute(), key.absolute(), authority, arguments.tls_cert_thumbprint)
+        files.load()  # before --detach returns, so that its caller sees what is wrong
+        return files
+    if arguments.tls_cert_thumbprint:
+        raise ConfigError("--tls-cert-thumbprint: only Windows has a certificate store; give --tls-cert-file, too")
+    if ca is not None:
+        raise ConfigError("--tls-ca-file needs --tls-cert-file and --tls-key-file")
+    return None
 
 
 def _monitored(pid: int, at: datetime | None) -> Identity:

@@ -26,6 +26,7 @@ from levelset_dcp.networks import networks_controller
 from levelset_dcp.records import MemoryRecords, Records
 from levelset_dcp.replica_sets import replicasets_controller
 from levelset_dcp.services import SocketListeners, services_controller
+from levelset_dcp.status_logs import StatusLogs
 from levelset_dcp.tunnels import SocketRelay, tunnels_controller
 from levelset_dcp.volumes import volumes_controller
 from levelset_machine import LogRotation, LogStore, Machine, SocketProber, scratch_folder
@@ -68,6 +69,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Rejects new objects during the shutdown."""
     runtime: str | None = NONE
     """The engine to open if `engine` is None: one of `RUNTIMES`, or None to detect one."""
+    server_only: bool = False
+    """Whether another process runs the controllers: kinds, validation and logs are served only."""
     hints: tuple[str, ...] = ("kubectl apply -f examples/dcp/", "kubectl get dcp")
 
 
@@ -78,7 +81,22 @@ def laptop_system() -> System:
 
 def dcp_system(options: Options | None = None) -> System:
     """DCP for `run`, `open_local` and `levelset up`."""
-    return System(name="dcp", kinds=KINDS, around=partial(_open, options or Options()))
+    options = options or Options()
+    return System(name="dcp", kinds=KINDS, around=partial(_open_server if options.server_only else _open, options))
+
+
+@asynccontextmanager
+async def _open_server(options: Options) -> AsyncGenerator[System, None]:
+    """What a server without controllers needs."""
+    async with AsyncExitStack() as stack:
+        engine = options.engine or await stack.enter_async_context(open_runtime(options.runtime))
+        logs = StatusLogs(engine)
+        yield System(
+            name="dcp",
+            webhooks=webhooks(options.shutdown_gate),
+            logs={kind: logs.source(kind) for kind in (kinds.Executable, kinds.Container, kinds.ContainerExec)},
+            setup=logs.connect,
+        )
 
 
 @asynccontextmanager

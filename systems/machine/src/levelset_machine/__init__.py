@@ -14,7 +14,7 @@ from levelset.late_exports import late_exports
 
 if TYPE_CHECKING:
     from levelset_machine.fake import FakeMachine, FakeProgram, FakeRun
-    from levelset_machine.logs import LogOptions, LogRotation, LogSink, LogStore
+    from levelset_machine.logs import ForeignLogFile, LogOptions, LogRotation, LogSink, LogStore
     from levelset_machine.network import (
         AddressPool,
         Block,
@@ -78,6 +78,7 @@ __all__ = [
     "FakeMachine",
     "FakeProgram",
     "FakeRun",
+    "ForeignLogFile",
     "Health",
     "HttpCheck",
     "Identity",
@@ -121,7 +122,7 @@ __getattr__, __dir__ = late_exports(
     __name__,
     {
         "levelset_machine.fake": "FakeMachine FakeProgram FakeRun",
-        "levelset_machine.logs": "LogOptions LogRotation LogSink LogStore",
+        "levelset_machine.logs": "ForeignLogFile LogOptions LogRotation LogSink LogStore",
         "levelset_machine.network": (
             "AddressPool Block Lookup NoAddress NoPort ServiceName claim_block free_port parse_service_name "
             "resolve_host resolve_url"

@@ -10,10 +10,19 @@ from levelset.errors import BadRequest, LevelsetError
 from levelset.objects import parse_time
 from levelset_dcp.containers.host import ContainerHost
 from levelset_dcp.engines.errors import EngineError, EngineNotFound
+from levelset_dcp.engines.interface import Engine
 from levelset_dcp.engines.models import LogOrigin
 from levelset_machine import LogOptions, LogStore
 
-__all__ = ["LogLineFilter", "container_logs", "read_stored_log", "startup_keys", "status_in", "system_key"]
+__all__ = [
+    "LogLineFilter",
+    "container_logs",
+    "read_output",
+    "read_stored_log",
+    "startup_keys",
+    "status_in",
+    "system_key",
+]
 
 _ORIGINS: Final[dict[str, LogOrigin]] = {"stdout": "stdout", "stderr": "stderr"}
 _OVER: Final = ("FailedToStart", "Exited", "Unknown")
@@ -150,16 +159,23 @@ async def _follow(
             return
         container_id = host.ids.get(uid, "")
     try:
-        async for piece in _read(host, container_id, origin, options):
+        async for piece in read_output(host.ready_engine, container_id, origin, options):
             yield piece
-    except EngineNotFound:
-        return  # removed, and its output with it
     except EngineError as error:
         raise BadRequest(f"cannot read the output of the container: {error}") from error
 
 
-async def _read(host: ContainerHost, container_id: str, origin: LogOrigin, options: LogOptions) -> AsyncIterator[bytes]:
-    engine, after = host.ready_engine, options.skip or 0
+async def read_output(engine: Engine, container: str, origin: LogOrigin, options: LogOptions) -> AsyncIterator[bytes]:
+    """The output of a container by its ID; it ends if the container was removed. Raises EngineError."""
+    try:
+        async for piece in _read(engine, container, origin, options):
+            yield piece
+    except EngineNotFound:
+        return
+
+
+async def _read(engine: Engine, container_id: str, origin: LogOrigin, options: LogOptions) -> AsyncIterator[bytes]:
+    after = options.skip or 0
     if options.tail is not None:
         count = LogLineFilter(LogOptions())
         async for piece in engine.logs(container_id, origin=origin):

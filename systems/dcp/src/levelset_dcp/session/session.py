@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from levelset import open_local
 from levelset.aio import Supervisor
 from levelset.errors import ConfigError, LevelsetError, Unauthorized
-from levelset.http import Request
+from levelset.http import CertificateFiles, Request
 from levelset.runtime.manager import LocalSystem
 from levelset_dcp.engines.selection import open_runtime
 from levelset_dcp.records import SqliteRecords, state_path
@@ -66,13 +66,25 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """How much of each log is retained."""
     runtime: str | None = "none"
     """The name of the container engine; None to detect one."""
+    certificate: CertificateFiles | None = None
+    """The certificate of the server; one of its own unless given."""
+    token: str | None = None
+    """The token of the owner, which is then not written to the kubeconfig."""
+    server_only: bool = False
+    """Whether another process runs the controllers; the objects are then not deleted at the end."""
 
 
 class Session:
     """A running session; its status goes from Running to CleaningResources, CleanupComplete and Stopping."""
 
     def __init__(
-        self, local: LocalSystem, reject_new_objects: Callable[[], None], *, within: float, tasks: Supervisor
+        self,
+        local: LocalSystem,
+        reject_new_objects: Callable[[], None],
+        *,
+        within: float,
+        tasks: Supervisor,
+        has_controllers: bool = True,
     ) -> None:
         self.local = local
         self.cleanup: Cleanup = "Full"
@@ -82,6 +94,7 @@ class Session:
         self._reject_new_objects = reject_new_objects
         self._within = within
         self._tasks = tasks
+        self._has_controllers = has_controllers
         self._status: ExecutionStatus = "Running"
         self._target: ExecutionStatus = "Running"
         self._cleaned = asyncio.Event()
@@ -121,7 +134,8 @@ class Session:
 
     async def _clean_up(self) -> None:
         try:
-            if self.cleanup == "Full":
+            # Controllers in another process may be gone: their finalizers would stay.
+            if self.cleanup == "Full" and self._has_controllers:
                 self.report = await clean_up(self.local.client, within=self._within)
                 for name in self.report.left:
                     log.warning("%s was not deleted", name)
@@ -150,12 +164,26 @@ async def open_session(options: SessionOptions) -> AsyncGenerator[Session, None]
             persistent_logs=options.state.parent / "logs",
             log_rotation=options.log_rotation,
             engine=engine,
+            server_only=options.server_only,
         )
         where = str(options.kubeconfig)
-        opened = open_local(dcp_system(dcp), listen=True, kubeconfig=where, port=options.port)
+        opened = open_local(
+            dcp_system(dcp),
+            listen=True,
+            kubeconfig=where,
+            port=options.port,
+            certificate=options.certificate,
+            token=options.token,
+        )
         local = await stack.enter_async_context(opened)
         tasks = await stack.enter_async_context(Supervisor(name="session", grace=0.0))
-        session = Session(local, dcp.shutdown_gate.close, within=options.shutdown_within, tasks=tasks)
+        session = Session(
+            local,
+            dcp.shutdown_gate.close,
+            within=options.shutdown_within,
+            tasks=tasks,
+            has_controllers=not options.server_only,
+        )
         local.server.serve_page(admin_endpoint(session, is_owner=_owner_check(local)))
         if options.monitor is not None:
             tasks.start("monitor", _monitor(session, options.monitor))

@@ -1,14 +1,14 @@
 """The reader of a log: where reading begins, which line has which number, and which lines LogOptions select."""
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Final, Protocol
 
 from levelset import replace
 from levelset_machine.logs.content import Content, LogSource
 from levelset_machine.logs.lines import MAX_LINE, Line, LineSplitter, decode_line, stamp
 from levelset_machine.logs.options import LogOptions
 
-__all__ = ["BLOCK", "LineDecoder", "LineFilter", "last_number", "start_offset", "tail_offset"]
+__all__ = ["BLOCK", "Growth", "LineDecoder", "LineFilter", "chunks_of", "last_number", "start_offset", "tail_offset"]
 
 BLOCK: Final = 65536
 _PREFIX: Final = 64
@@ -71,6 +71,47 @@ class LineDecoder:
         self._dropped = 0
         text = f"[log rotation: {what} were dropped before they could be read]"
         return Line(text.encode(), following.number - 1, following.time)
+
+
+class Growth(Protocol):
+    """What a reader that follows a log knows about its writers."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is written."""
+        ...
+
+    async def wait_beyond(self, source: LogSource, offset: int) -> None:
+        """Returns when the log may have more than `offset` bytes, or is over."""
+        ...
+
+
+async def chunks_of(source: LogSource, growth: Growth | None, options: LogOptions) -> AsyncIterator[bytes]:
+    """The selected chunks of the content; with `growth` also of what is appended to it, until that is over."""
+    selected = LineFilter(options)
+    offset, before = await start_offset(source, options.tail)
+    lines = LineDecoder(is_raw=source.is_raw, before=before)
+    is_over = False
+    while not is_over:
+        # Checked before the size is read, so that bytes written in between are not lost.
+        is_over = growth is None or growth.is_over
+        end = source.size()
+        while offset < end and not selected.is_full:
+            data = await source.read(offset, min(BLOCK, end - offset))
+            if not data:  # these lines were dropped before they were read, or the file was truncated
+                next_offset = source.start if source.start > offset else end
+                lines.skip(next_offset - offset, before=source.lines_before)
+                offset = next_offset
+                continue
+            offset += len(data)
+            if chunk := selected.write(lines.add(data)):
+                yield chunk
+        if selected.is_full:
+            return
+        if growth is not None:
+            await growth.wait_beyond(source, offset)
+    if chunk := selected.write(lines.end()):
+        yield chunk
 
 
 class LineFilter:

@@ -22,7 +22,7 @@ from levelset_machine.logs.file_content import SUFFIX, FileContent, file_stem, o
 from levelset_machine.logs.lines import Line, LineSplitter, encode_line, stamp
 from levelset_machine.logs.options import LogOptions
 from levelset_machine.logs.raw_content import RAW_SUFFIX, RawContent, open_raw, remove_raw
-from levelset_machine.logs.reader import BLOCK, LineDecoder, LineFilter, last_number, start_offset
+from levelset_machine.logs.reader import chunks_of, last_number
 
 __all__ = ["LogSink", "LogStore"]
 
@@ -124,6 +124,11 @@ class _Log:
         if isinstance(self.content, RawContent) and self.content.is_full and not is_running:
             loop = asyncio.get_running_loop()
             self._trim_job = loop.run_in_executor(None, _trim_and_close, self.content.reopen())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no writer is left."""
+        return self.writers == 0
 
     async def wait_beyond(self, source: LogSource, offset: int) -> None:
         """Returns when there are more than `offset` bytes, or no writer is left."""
@@ -243,7 +248,7 @@ class LogStore:
         log = self._logs.get(key)
         source = self._stored(key) if log is None else log.content.reopen()
         try:
-            async for chunk in _chunks(source, log if options.follow else None, options):
+            async for chunk in chunks_of(source, log if options.follow else None, options):
                 yield chunk
         finally:
             source.close()
@@ -271,34 +276,6 @@ class LogStore:
         log.content.close()
         if self._logs.get(log.key) is log:
             del self._logs[log.key]
-
-
-async def _chunks(source: LogSource, log: _Log | None, options: LogOptions) -> AsyncIterator[bytes]:
-    """The selected chunks of the content, and of what is appended to `log`, if given, until it ends."""
-    selected = LineFilter(options)
-    offset, before = await start_offset(source, options.tail)
-    lines = LineDecoder(is_raw=source.is_raw, before=before)
-    is_over = False
-    while not is_over:
-        # Checked before the size is read, so that bytes written in between are not lost.
-        is_over = log is None or log.writers == 0
-        end = source.size()
-        while offset < end and not selected.is_full:
-            data = await source.read(offset, min(BLOCK, end - offset))
-            if not data:  # these lines were dropped before they were read, or the file was truncated
-                next_offset = source.start if source.start > offset else end
-                lines.skip(next_offset - offset, before=source.lines_before)
-                offset = next_offset
-                continue
-            offset += len(data)
-            if chunk := selected.write(lines.add(data)):
-                yield chunk
-        if selected.is_full:
-            return
-        if log is not None:
-            await log.wait_beyond(source, offset)
-    if chunk := selected.write(lines.end()):
-        yield chunk
 
 
 def _as_line(piece: Line) -> Line:
