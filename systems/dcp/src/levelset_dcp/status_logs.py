@@ -16,7 +16,7 @@ from levelset.aio import timing
 from levelset.apiserver import LogRequest
 from levelset.errors import BadRequest, LevelsetError, NotReady
 from levelset_dcp import kinds
-from levelset_dcp.containers.logs import read_output
+from levelset_dcp.containers.logs import read_output, status_in
 from levelset_dcp.engines.interface import Engine
 from levelset_dcp.engines.models import LogOrigin
 from levelset_machine import ForeignLogFile, LogOptions
@@ -69,7 +69,7 @@ class StatusLogs:
             _check(request, kind, source, (*origins, *files))
             options = LogOptions.of_query(query, now=datetime.now(UTC))
             log = _Log(Ref(kind, request.name), request.tree["metadata"]["uid"], files.get(source, "container_id"))
-            value = str((request.tree.get("status") or {}).get(_JSON_NAMES[log.field]) or "")
+            value = status_in(request.tree).get(_JSON_NAMES[log.field], "")
             if source not in origins:
                 await _check_file(value)
                 return self._lines(log, value, options)

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+import os
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from msgspec import Struct, field
 
 from levelset import Object, System
 from levelset.aio import Supervisor
-from levelset.errors import LevelsetError
+from levelset.errors import ConfigError, LevelsetError
 from levelset_dcp import kinds
 from levelset_dcp.admission import ShutdownGate, webhooks
 from levelset_dcp.container_execs import container_execs_controller, exec_logs
@@ -22,6 +23,7 @@ from levelset_dcp.containers.orphan_cleanup import clean_orphans
 from levelset_dcp.engines import Engine
 from levelset_dcp.engines.selection import NONE, open_runtime
 from levelset_dcp.executables import ExecutableHost, executable_logs, executables_controller
+from levelset_dcp.ide import IdeEndpoint, IdeRunner, IdeTimes
 from levelset_dcp.networks import networks_controller
 from levelset_dcp.records import MemoryRecords, Records
 from levelset_dcp.replica_sets import replicasets_controller
@@ -69,6 +71,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Rejects new objects during the shutdown."""
     runtime: str | None = NONE
     """The engine to open if `engine` is None: one of `RUNTIMES`, or None to detect one."""
+    ide_environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """The variables DEBUG_SESSION_* and DCP_IDE_*, which name an IDE that runs Executables of type IDE."""
     server_only: bool = False
     """Whether another process runs the controllers: kinds, validation and logs are served only."""
     hints: tuple[str, ...] = ("kubectl apply -f examples/dcp/", "kubectl get dcp")
@@ -116,6 +120,7 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
         machine = await stack.enter_async_context(Machine(grace=options.grace))
         host = ExecutableHost(
             runner=machine,
+            ide=await _open_ide(stack, options.ide_environment),
             prober=SocketProber(machine),
             logs=logs,
             persistent_logs=persistent_logs,
@@ -163,6 +168,19 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
             hints=options.hints,
             disabled=await _disabled(options, engine),
         )
+
+
+async def _open_ide(stack: AsyncExitStack, env: Mapping[str, str]) -> IdeRunner | str:
+    """The runner of the IDE that the environment names, or why there is none."""
+    try:
+        endpoint = IdeEndpoint.of_environment(env)
+        if endpoint is None:
+            return "no IDE: DEBUG_SESSION_PORT and DEBUG_SESSION_TOKEN are not set"
+        prefix = env.get("DCP_INSTANCE_ID_PREFIX", "")
+        return await stack.enter_async_context(IdeRunner(endpoint, prefix=prefix, times=IdeTimes.of_environment(env)))
+    except ConfigError as error:
+        log.warning("Executables of type IDE cannot run: %s", error)
+        return str(error)
 
 
 async def _disabled(options: Options, engine: Engine | None) -> dict[str, str]:

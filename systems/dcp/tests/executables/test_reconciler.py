@@ -174,7 +174,10 @@ async def test_fallback_execution_types_are_tried(cluster: Cluster, machine: Fak
         assert (await status(cluster)).state == "Running"
         await cluster.create(exe(name="two", execution_type="IDE"))
         found = await status(cluster, "two")
-        assert (found.state, found.message) == ("FailedToStart", "IDE: not supported")
+        assert (found.state, found.message) == (
+            "FailedToStart",
+            "IDE: no IDE: DEBUG_SESSION_PORT and DEBUG_SESSION_TOKEN are not set",
+        )
         assert len(machine.runs) == 1
 
 

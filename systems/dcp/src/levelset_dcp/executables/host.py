@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from levelset_dcp.ide import IdeRunner, RunSession
 from levelset_dcp.records.interface import Records
 from levelset_dcp.records.memory import MemoryRecords
 from levelset_dcp.workloads.environment import Effective
@@ -71,7 +72,8 @@ def allocate_port(address: str, is_udp: bool) -> int:
 class StartedRun(Struct, frozen=True):
     """A run with its start time, and the resources to close after its exit: terminal, and logs if it was adopted."""
 
-    run: Run
+    run: Run | RunSession
+    """A process, or a run session in an IDE."""
     at: datetime
     closing: AsyncExitStack = field(default_factory=AsyncExitStack)
     effective: Effective | None = None
@@ -85,6 +87,8 @@ class ExecutableHost:
     """Everything outside of the API that Executables need; tests replace parts of it."""
 
     runner: Runner
+    ide: IdeRunner | str = "no IDE: DEBUG_SESSION_PORT and DEBUG_SESSION_TOKEN are not set"
+    """What runs Executables of type IDE, or why there is none."""
     prober: Prober
     logs: LogStore
     folder: Path

@@ -12,11 +12,13 @@ from msgspec import Struct
 from levelset import Ref, StateMap, replace
 from levelset.errors import LevelsetError
 from levelset_dcp.executables.host import ExecutableHost, StartedRun
-from levelset_dcp.executables.logs import LogLocation, log_location
+from levelset_dcp.executables.logs import LogLocation, log_location, system_key
 from levelset_dcp.executables.monitor_process import monitor_command
 from levelset_dcp.executables.state import ObservedRun
 from levelset_dcp.executables.supervisor import ProcessSupervisor, SupervisedRun
 from levelset_dcp.executables.terminal import TerminalRunner, open_terminal
+from levelset_dcp.ide import RunSession, SessionRequest, SessionState
+from levelset_dcp.ide.protocol import LAUNCH_CONFIGURATIONS
 from levelset_dcp.kinds import Executable, ExecutableSpec, Service
 from levelset_dcp.records.interface import ProcessRecord
 from levelset_dcp.workloads.certificates import BadCertificate, certificate_folder, write_certificates
@@ -56,6 +58,8 @@ class _Prepared(Struct, frozen=True):
 
     command: Command
     effective: Effective
+    certificates: Mapping[str, str]
+    """The variables that name the files of its certificates."""
     closing: AsyncExitStack
     terminal: Terminal | None = None
     socket: str = ""
@@ -114,19 +118,18 @@ class Launcher:
                 return self._failed(observed, [str(error)])
             except OSError as error:
                 return self._failed(observed, [f"cannot open the terminal: {error}"])
-            attempts: list[str] = []
-            for execution_type in (exe.spec.execution_type, *exe.spec.fallback_execution_types):
-                if execution_type == "IDE":
-                    attempts.append("IDE: not supported")
-                    continue
+            attempts = list(observed.attempts)
+            types = (exe.spec.execution_type, *exe.spec.fallback_execution_types)
+            for execution_type in types[len(attempts) :]:
                 try:
-                    started = self._start(exe, prepared)
+                    started = (
+                        self._start_session(exe, prepared) if execution_type == "IDE" else self._start(exe, prepared)
+                    )
                 except CannotStart as error:
-                    is_only_one = not exe.spec.fallback_execution_types
-                    attempts.append(str(error) if is_only_one else f"{execution_type}: {error}")
+                    attempts.append(str(error) if types == ("Process",) else f"{execution_type}: {error}")
                     continue
                 # No await between the start of the process and its registration: a cancellation would lose it.
-                made = self._register(exe, observed, started)
+                made = self._register(exe, replace(observed, attempts=tuple(attempts)), started)
                 stack.pop_all()  # what was opened is closed when the process exits
                 return await self._write_record(exe, made, prepared.effective)
             shown = replace(observed, env=prepared.effective.shown, args=prepared.effective.args)
@@ -146,22 +149,23 @@ class Launcher:
 
     def resume(self, exe: Executable, observed: ObservedRun, started: StartedRun) -> ObservedRun:
         """Resumes a run that an earlier controller of this process has started."""
-        if observed.state == "Stopping":
+        if observed.state == "Stopping" and not isinstance(started.run, RunSession):
             observed = replace(observed, identity=started.run.identity, started_at=started.at)
         return self._register(exe, observed, started)
 
     async def _prepare(self, exe: Executable, find: Find, closing: AsyncExitStack) -> _Prepared:
         effective = await self.effective(exe, find)
-        spec, env = exe.spec, {**await self._certificates(exe), **effective.env}
+        spec, certificates = exe.spec, await self._certificates(exe)
+        env = {**certificates, **effective.env}
         command = Command(argv=(spec.executable_path, *effective.args), env=env, cwd=spec.working_directory or None)
         if spec.terminal is None:
-            return _Prepared(command, effective, closing)
+            return _Prepared(command, effective, certificates, closing)
         if not isinstance(self._host.runner, TerminalRunner):
             raise OSError("this runner has no terminals")
         resources = AsyncExitStack()
         closing.push_async_exit(resources)
         terminal, socket = await open_terminal(spec.terminal, self._host.folder, exe.metadata.uid, resources)
-        return _Prepared(command, effective, resources, terminal, socket)
+        return _Prepared(command, effective, certificates, resources, terminal, socket)
 
     def _start(self, exe: Executable, prepared: _Prepared) -> StartedRun:
         runner = self._host.runner
@@ -180,16 +184,43 @@ class Launcher:
             err.close()
             raise
 
+    def _start_session(self, exe: Executable, prepared: _Prepared) -> StartedRun:
+        """Requests a run session of the IDE, which starts it in the background; raises CannotStart."""
+        ide = self._host.ide
+        if isinstance(ide, str):
+            raise CannotStart(ide)
+        if exe.spec.terminal is not None:
+            raise CannotStart("an IDE has no terminal for us; leave spec.terminal out")
+        effective, key = prepared.effective, system_key(exe.metadata.uid)
+        request = SessionRequest(
+            exe.metadata.annotations.get(LAUNCH_CONFIGURATIONS),
+            {**prepared.certificates, **effective.explicit},
+            effective.args,
+        )
+
+        def note(message: str) -> None:
+            sink = self._host.logs.open(key)
+            sink.write(f"{message}\n".encode(errors="replace"))
+            sink.close()
+
+        run = ide.start(request, self.log_location(exe), note=note)
+        return StartedRun(run, self._host.runner.now(), prepared.closing, effective)
+
     def _register(self, exe: Executable, observed: ObservedRun, started: StartedRun) -> ObservedRun:
-        uid, identity, effective = exe.metadata.uid, started.run.identity, started.effective
+        uid, run, effective = exe.metadata.uid, started.run, started.effective
         if effective is not None:
             observed = replace(observed, env=effective.shown, args=effective.args, terminal=started.socket)
         files = ("", "") if exe.spec.terminal is not None else self.log_location(exe).files
-        made = observed.transition("Running", identity=identity, started_at=started.at, message="", files=files)
-        self._states.put(exe.ref, made, key=f"{identity.pid}/{identity.started}")
+        if isinstance(run, RunSession):
+            # It runs when the IDE says so; what happened until now is reported by the supervisor.
+            made, key = replace(observed, session=SessionState(id=run.state.id), message=""), f"session of {uid}"
+        else:
+            identity = run.identity
+            made = observed.transition("Running", identity=identity, started_at=started.at, message="", files=files)
+            key = f"{identity.pid}/{identity.started}"
+        self._states.put(exe.ref, made, key=key)
         self._host.runs[uid] = started
         self._supervisor.supervise(SupervisedRun(exe.ref, uid, started))
-        self._host.start_waiters.started(uid)
         return made
 
     async def _write_record(self, exe: Executable, observed: ObservedRun, effective: Effective) -> ObservedRun:

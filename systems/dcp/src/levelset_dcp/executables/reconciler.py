@@ -213,7 +213,7 @@ class ExecutableReconciler:
         ctx.record(exe, status.state or "Waiting", message, warning=status.state in ("FailedToStart", "Unknown"))
         if is_final(observed.state):
             self.host.runs.pop(exe.metadata.uid, None)
-            if observed.identity is None:
+            if not observed.has_run:
                 self.host.start_waiters.gone(exe.metadata.uid)
             await self._release_record(exe, observed)
 
@@ -260,7 +260,7 @@ class ExecutableReconciler:
     def _log_state(self, exe: Executable, observed: ObservedRun) -> None:
         """Appends the state to the system log of the Executable."""
         sink = self.host.logs.open(system_key(exe.metadata.uid))
-        pid = f", process {observed.identity.pid}" if observed.identity is not None else ""
+        pid = f", process {observed.pid}" if observed.pid is not None else ""
         code = f", exit code {observed.exit_code}" if observed.exit_code is not None else ""
         message = f": {observed.message}" if observed.message else ""
         sink.write(f"{exe.name} is {observed.state or 'waiting'}{pid}{code}{message}\n".encode())

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from levelset import replace
+from levelset_dcp.ide import SessionState
 from levelset_dcp.kinds import EnvVar, Executable, ExecutableState, HealthProbeResult
 from levelset_dcp.workloads.health_probes import is_new_result
 from levelset_dcp.workloads.modes import executable_policy
@@ -24,6 +25,7 @@ __all__ = [
     "is_final",
     "plan",
     "probed",
+    "session_changed",
     "should_stop",
     "stop_failed",
 ]
@@ -65,6 +67,10 @@ class ObservedRun(Struct, frozen=True, kw_only=True):
     uid: str
     state: ExecutableState = "Starting"
     identity: Identity | None = None
+    session: SessionState | None = None
+    """The run session in an IDE, in place of a process of ours; without an ID until the IDE has started it."""
+    attempts: tuple[str, ...] = ()
+    """Why the execution types that were tried failed, in their order."""
     started_at: datetime | None = None
     finished_at: datetime | None = None
     exit_code: int | None = None
@@ -88,9 +94,21 @@ class ObservedRun(Struct, frozen=True, kw_only=True):
         return replace(self, state=state, **changes) if can_follow(self.state, state) else self
 
     @property
+    def has_run(self) -> bool:
+        """Whether it has a process, or a run session that may not have started yet."""
+        return self.identity is not None or self.session is not None
+
+    @property
     def is_alive(self) -> bool:
-        """Whether its process runs."""
-        return self.identity is not None and not is_final(self.state)
+        """Whether its process or its run session runs."""
+        return self.has_run and not is_final(self.state)
+
+    @property
+    def pid(self) -> int | None:
+        """The process ID; of a run session the one that the IDE has reported, if any."""
+        if self.session is not None:
+            return self.session.pid
+        return None if self.identity is None else self.identity.pid
 
 
 def ended(end: Ended) -> Change:
@@ -104,6 +122,24 @@ def ended(end: Ended) -> Change:
             )
         return observed.transition(
             "Finished", exit_code=code, finished_at=_earlier(observed.finished_at, end.at), message=""
+        )
+
+    return change
+
+
+def session_changed(session: SessionState) -> Change:
+    """The IDE has started the run session, has restarted its process, or could not start it."""
+
+    def change(observed: ObservedRun) -> ObservedRun | None:
+        if session.error:
+            return replace(observed, session=None, attempts=(*observed.attempts, f"IDE: {session.error}"))
+        if session.end is not None:
+            seen = replace(observed, session=session, started_at=session.started_at, files=session.files)
+            return ended(session.end)(seen)
+        if observed.state == "Running":
+            return replace(observed, session=session)
+        return observed.transition(
+            "Running", session=session, started_at=session.started_at, files=session.files, message=""
         )
 
     return change
@@ -151,7 +187,9 @@ def plan(exe: Executable, observed: ObservedRun, *, none_found: bool = False) ->
     """The next step; `none_found` means that no process of an earlier session was found."""
     if is_final(observed.state) or observed.is_stopping_earlier or observed.start_error:
         return "none"
-    if observed.identity is not None:
+    if observed.session is not None and not observed.session.id:
+        return "none"  # it is stopped once it has started: its ID is not known before
+    if observed.has_run:
         return "stop" if should_stop(exe) and not observed.is_stopping else "none"
     policy = executable_policy(exe.spec)
     if observed.state in ("Running", "Stopping") and not policy.adopts:

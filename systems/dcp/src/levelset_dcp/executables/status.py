@@ -38,7 +38,7 @@ def status_of(exe: Executable, observed: ObservedRun, now: datetime) -> Executab
     """The new status of an Executable."""
     before = exe.status or ExecutableStatus()
     health = health_of(observed.state, observed.exit_code, exe.spec.health_probes, observed.results)
-    pid = observed.identity.pid if observed.identity is not None else None
+    pid, session = observed.pid, "" if observed.session is None else observed.session.id
     conditions = set_condition(
         before.conditions,
         "Ready",
@@ -51,7 +51,7 @@ def status_of(exe: Executable, observed: ObservedRun, now: datetime) -> Executab
     return replace(
         before,
         state=observed.state,
-        execution_id=before.execution_id if pid is None else str(pid),
+        execution_id=session or (before.execution_id if pid is None else str(pid)),
         pid=None if is_final(observed.state) else pid,
         startup_timestamp=_micro(observed.started_at),
         finish_timestamp=_micro(observed.finished_at),

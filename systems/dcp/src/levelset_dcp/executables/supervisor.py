@@ -8,17 +8,27 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Final
 
 from levelset import Ref, StateMap
 from levelset.aio import Crash, Restart, Supervisor
 from levelset.objects import MicroTime
 from levelset_dcp.executables.host import ExecutableHost, StartedRun
-from levelset_dcp.executables.state import Change, ObservedRun, earlier_run_stopped, ended, probed, stop_failed
+from levelset_dcp.executables.state import (
+    Change,
+    ObservedRun,
+    earlier_run_stopped,
+    ended,
+    probed,
+    session_changed,
+    stop_failed,
+)
+from levelset_dcp.ide import IdeRunner, RunSession, SessionState
 from levelset_dcp.kinds import Executable, HealthProbeResult
 from levelset_dcp.records.interface import ProcessRecord
 from levelset_dcp.workloads.health_probes import is_new_result
-from levelset_machine import Check, ProbeResult, ProbeSchedule, ProbeStatus, Run, StopFailed, probe_periodically
+from levelset_machine import Check, Ended, ProbeResult, ProbeSchedule, ProbeStatus, Run, StopFailed, probe_periodically
 
 __all__ = ["ProcessSupervisor", "SupervisedRun"]
 
@@ -34,11 +44,13 @@ class SupervisedRun:
     ref: Ref[Executable]
     uid: str
     started: StartedRun
+    task: str = ""
+    """The name of the task that waits for its end."""
     probes: dict[str, tuple[Check, ProbeSchedule]] = field(default_factory=dict[str, tuple[Check, ProbeSchedule]])
 
     @property
-    def run(self) -> Run:
-        """The process."""
+    def run(self) -> Run | RunSession:
+        """The process, or the run session in an IDE."""
         return self.started.run
 
 
@@ -50,6 +62,7 @@ class ProcessSupervisor:
         self._states = states
         self._supervised: dict[str, SupervisedRun] = {}
         self._tasks: Supervisor | None = None
+        self._numbers = count(1)
 
     @property
     def is_open(self) -> bool:
@@ -76,7 +89,11 @@ class ProcessSupervisor:
         """Starts to supervise a run."""
         tasks = self._open()
         self._supervised[supervised.uid] = supervised
-        tasks.start(f"run {supervised.uid}", partial(self._wait_for_exit, supervised))
+        # Numbered: the task of an attempt that has failed may not have ended when the next one starts.
+        supervised.task = f"run {supervised.uid} {next(self._numbers)}"
+        if not isinstance(supervised.run, RunSession):
+            self._host.start_waiters.started(supervised.uid)
+        tasks.start(supervised.task, partial(self._wait_for_exit, supervised))
 
     def start_probes(self, supervised: SupervisedRun, probes: Mapping[str, tuple[Check, ProbeSchedule]]) -> None:
         """Starts these probes of a run; probes that run already continue."""
@@ -105,7 +122,7 @@ class ProcessSupervisor:
         """Stops supervising a run, which continues."""
         tasks = self._open()
         self._supervised.pop(supervised.uid, None)
-        await tasks.stop(f"run {supervised.uid}")
+        await tasks.stop(supervised.task)
         await self._stop_probes(supervised)
         await supervised.started.closing.aclose()
 
@@ -114,20 +131,45 @@ class ProcessSupervisor:
         return self._tasks
 
     async def _wait_for_exit(self, supervised: SupervisedRun) -> None:
-        end = await supervised.run.wait()
-        try:
-            await self._host.runner.stop(supervised.run, grace=0.0)  # kills the processes that it has left behind
-        except StopFailed as error:
-            log.warning("%s: %s", supervised.ref, error)
+        if isinstance(supervised.run, RunSession):
+            change = session_changed(await self._follow_session(supervised, supervised.run))
+        else:
+            change = ended(await self._follow_process(supervised, supervised.run))
         if self._supervised.get(supervised.uid) is supervised:
             del self._supervised[supervised.uid]
         await self._stop_probes(supervised)
         await supervised.started.closing.aclose()
-        self._defer(supervised.ref, supervised.uid, ended(end))
+        self._defer(supervised.ref, supervised.uid, change)
+
+    async def _follow_process(self, supervised: SupervisedRun, run: Run) -> Ended:
+        end = await run.wait()
+        try:
+            await self._host.runner.stop(run, grace=0.0)  # kills the processes that it has left behind
+        except StopFailed as error:
+            log.warning("%s: %s", supervised.ref, error)
+        return end
+
+    async def _follow_session(self, supervised: SupervisedRun, run: RunSession) -> SessionState:
+        """Reports every change of a run session; returns its last state, or that it was not started."""
+        seen = run.state
+        while not seen.is_over:
+            if seen.id:
+                self._host.start_waiters.started(supervised.uid)
+                self._defer(supervised.ref, supervised.uid, session_changed(seen))
+            seen = await run.wait_beyond(seen)
+        if seen.error:
+            self._host.runs.pop(supervised.uid, None)  # another execution type may run it
+        else:
+            self._host.start_waiters.started(supervised.uid)
+        return seen
 
     async def _stop(self, supervised: SupervisedRun) -> None:
+        run = supervised.run
         try:
-            await self._host.runner.stop(supervised.run, grace=self._host.grace)
+            if not isinstance(run, RunSession):
+                await self._host.runner.stop(run, grace=self._host.grace)
+            elif isinstance(self._host.ide, IdeRunner):
+                await self._host.ide.stop(run)
         except StopFailed as error:
             self._defer(supervised.ref, supervised.uid, stop_failed(self._host.runner.now(), str(error)))
 
