@@ -32,6 +32,7 @@ from levelset_dcp.system import Options, dcp_system
 from levelset_machine import Identity, LogRotation, identity_of, is_alive
 from systems.dcp.tests.support.executables import exe
 from systems.dcp.tests.support.sessions import WITHIN, identity_of_process, lines_of, until_state, wait_for_exit
+from systems.machine.tests.terminal_client import TerminalClient
 
 ONE = Ref(Executable, "one")
 
@@ -124,12 +125,11 @@ async def test_a_terminal_is_reached_through_its_socket(local: LocalSystem, tmp_
     await local.client.create(exe("/bin/sh", args=("-c", program), terminal=Terminal(cols=100, rows=30)))
     found = (await until_state(local.client, "one", "Running")).status
     assert found is not None
-    reader, writer = await asyncio.open_unix_connection(found.terminal_socket_path)
-    async with asyncio.timeout(WITHIN):
-        assert b"30 100" in await reader.readuntil(b"30 100")
-        writer.write(b"hello\n")
-        assert b"got hello" in await reader.read()
-    writer.close()
+    client = await TerminalClient.connect(found.terminal_socket_path)
+    await client.read_until(b"30 100")
+    client.type(b"hello\n")
+    assert b"got hello" in await client.read_to_end()
+    assert (client.size, client.exit_code) == ((100, 30), 5)
     done = (await until_state(local.client, "one", "Finished")).status
     assert done is not None
     assert (done.exit_code, done.terminal_socket_path) == (5, "")
@@ -138,22 +138,24 @@ async def test_a_terminal_is_reached_through_its_socket(local: LocalSystem, tmp_
 
 
 async def test_a_terminal_can_connect_to_a_given_socket(local: LocalSystem, tmp_path: Path) -> None:
-    shown: asyncio.Queue[bytes] = asyncio.Queue()
+    shown: asyncio.Queue[bytes | int | None] = asyncio.Queue()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await shown.put(await reader.readuntil(b"$ "))
-        writer.write(b"yes\n")
-        await shown.put(await reader.read())
-        writer.close()
+        client = TerminalClient(reader, writer)
+        await shown.put(await client.read_until(b"$ "))
+        client.type(b"yes\n")
+        await shown.put(await client.read_to_end())
+        await shown.put(client.exit_code)
 
     path = str(tmp_path / "theirs")
     async with await asyncio.start_unix_server(serve, path):
         wanted = Terminal(uds_path=path, socket_mode="connect")
-        program = 'printf "$ "; read line; echo "got $line"'
+        program = 'printf "$ "; read line; echo "got $line"; exit 9'
         await local.client.create(exe("/bin/sh", args=("-c", program), terminal=wanted))
         async with asyncio.timeout(WITHIN):
             assert await shown.get() == b"$ "
-            assert b"got yes" in await shown.get()
+            assert await shown.get() == b"yes\r\ngot yes\r\n"
+            assert await shown.get() == 9
         await until_state(local.client, "one", "Finished")
 
 

@@ -198,7 +198,7 @@ async def test_a_session_that_is_deleted_while_it_starts_is_stopped_when_it_has_
     ("configurations", "refusal", "message"),
     [
         ("", None, "IDE: the annotation executable.usvc-dev.developer.microsoft.com/launch-configurations is missing"),
-        ("{", None, "is not JSON"),
+        ("[{", None, "is not JSON"),
         ("{}", None, "is no list of objects"),
         ('[{"type": "python"}]', None, "the IDE runs launch configurations of type project, not python"),
         (

@@ -80,7 +80,9 @@ class Machine:
 
     def start_on(self, terminal: Terminal, command: Command) -> Run:
         """Starts a process on a terminal; it is never persistent. See Terminal."""
-        return self._start(command, terminal.streams())
+        run = self._start(command, terminal.streams())
+        run.when_ended(lambda end: terminal.exited(end.code))
+        return run
 
     def start_session(self, session: Session, command: Command) -> Run:
         """Starts a process whose streams the caller reads and writes; it is never persistent. See Session."""

@@ -102,6 +102,7 @@ class ProcessRun:
         self._pumps: Sequence[Pump] = ()
         self._ended: Ended | None = None
         self._waiters = set[asyncio.Future[Ended]]()
+        self._callbacks = list[Callable[[Ended], None]]()
         self._identity: Identity | None = None
 
     @property
@@ -148,10 +149,19 @@ class ProcessRun:
             asyncio.get_running_loop().call_later(_LINGER, self._release)
         code = _UNKNOWN if returned is None else exit_code(returned)
         self._ended = Ended(code, self._now(), is_known=returned is not None)
+        for callback in self._callbacks:
+            callback(self._ended)
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(self._ended)
         self._waiters.clear()
+
+    def when_ended(self, callback: Callable[[Ended], None]) -> None:
+        """Calls `callback` on the event loop once it has ended, before `wait` returns."""
+        if self._ended is None:
+            self._callbacks.append(callback)
+        else:
+            callback(self._ended)
 
     def detach(self) -> "subprocess.Popen[bytes] | None":
         """Stops watching a process that goes on; returns the child that this run no longer reaps."""

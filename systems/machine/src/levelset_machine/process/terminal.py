@@ -6,8 +6,8 @@ async with Terminal(folder / "shell.sock") as terminal:
     await run.wait()
 ```
 
-The bytes go over the socket unchanged, in both directions. A client that connects later first gets the last 64 KiB of
-the output.
+Clients speak the frames of `terminal_frames`: a new one gets the size and the last 64 KiB of the output, then all
+further output, and the exit code at the end; it may send input, and the size of its window.
 """
 
 import asyncio
@@ -25,6 +25,15 @@ from typing import Final, Self
 from levelset.errors import ConfigError
 from levelset_machine.process.command import Command
 from levelset_machine.process.streams import Pump
+from levelset_machine.process.terminal_frames import (
+    BadFrame,
+    FrameReader,
+    FrameType,
+    encode_frame,
+    exit_frame,
+    hello_frame,
+    parse_size,
+)
 
 __all__ = ["Terminal", "TerminalStreams", "terminal_words"]
 
@@ -34,24 +43,26 @@ _SCROLLBACK: Final = 65536
 _MAX_BACKLOG: Final = 1 << 20
 """How many unsent bytes a client may have; a slower one is disconnected, because the process must not wait for it."""
 _CHUNK: Final = 65536
+_EXIT_SECONDS: Final = 3.0
+"""How long clients wait for the exit code when no process uses the terminal any more, as upstream."""
 
 
 class Terminal:
     """The terminal of one process; on leaving its block the clients are disconnected.
 
-    Only the owner of the socket may connect. When the last process has closed the terminal, the clients get the rest of
-    the output, and their connections end.
+    Only the owner of the socket may connect. When the last process has closed the terminal and the exit code is known,
+    the clients get the rest of the output and the exit code, and their connections end.
     """
 
     def __init__(self, path: Path | str, *, columns: int = 80, rows: int = 24) -> None:
         self.path = Path(path)
-        self._size = (rows, columns)
+        self._size = (columns, rows)
         self._screen: _Screen | None = None
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
         self._screen = _Screen()
-        self.resize(columns=self._size[1], rows=self._size[0])
+        self._screen.resize(*self._size)
         try:
             self._server = await asyncio.start_unix_server(self._screen.serve, self.path, start_serving=False)
             await asyncio.to_thread(self.path.chmod, 0o600)
@@ -68,7 +79,12 @@ class Terminal:
 
     def resize(self, *, columns: int, rows: int) -> None:
         """Sets the size of the terminal; the process gets SIGWINCH."""
-        fcntl.ioctl(self._opened().descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self._opened().resize(columns, rows)
+
+    def exited(self, code: int) -> None:
+        """Says with which exit code the process has ended; ignored if the terminal is closed."""
+        if self._screen is not None:
+            self._screen.exited(code)
 
     def streams(self) -> "TerminalStreams":
         """The standard streams for the one process that uses this terminal."""
@@ -138,6 +154,11 @@ class _Screen:
         self._is_released = False
         self._last = bytearray()
         self._clients = set[asyncio.StreamWriter]()
+        self._size = (0, 0)
+        self._code: int | None = None
+        self._is_silent = False
+        """Whether the last process has closed the terminal."""
+        self._waiting: asyncio.TimerHandle | None = None
         self._over = asyncio.Event()
         self._typing = asyncio.Lock()
         self._waiter: asyncio.Future[None] | None = None
@@ -146,18 +167,40 @@ class _Screen:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serves one client until the terminal ends: sends it the output, and types its input."""
-        writer.write(bytes(self._last))
+        writer.write(hello_frame(*self._size) + encode_frame(FrameType.STATE_SYNC, bytes(self._last)))
+        if self._over.is_set():
+            self._send_exit(writer)
         self._clients.add(writer)
+        frames = FrameReader()
         try:
             while not self._over.is_set() and (data := await reader.read(_CHUNK)):
-                await self._type(data)
+                for kind, payload in frames.add(data):
+                    await self._handle(kind, payload)
             # A client that has closed its sending side still gets the output.
             await self._over.wait()
-        except ConnectionError:
+        except (ConnectionError, BadFrame):
             pass
         finally:
             self._clients.discard(writer)
             writer.close()
+
+    async def _handle(self, kind: int, payload: bytes) -> None:
+        """Handles a frame of a client; other types, and sizes that are none, are ignored."""
+        if kind == FrameType.INPUT:
+            await self._type(payload)
+        elif kind == FrameType.RESIZE and not self._over.is_set() and (size := parse_size(payload)) is not None:
+            self.resize(*size)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Sets the size of the terminal."""
+        self._size = (columns, rows)
+        fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def exited(self, code: int) -> None:
+        """The process has ended with this exit code; others may still use the terminal."""
+        self._code = code
+        if self._is_silent:
+            self._end()
 
     def release(self) -> None:
         """Closes our copy of the far end."""
@@ -166,8 +209,10 @@ class _Screen:
             os.close(self.far_end)
 
     def close(self) -> None:
-        """Disconnects the clients and closes the terminal; processes that still use it get SIGHUP."""
+        """Sends what is left, disconnects the clients and closes the terminal; its processes get SIGHUP."""
         self.release()
+        while not self._over.is_set() and not self._is_silent and self._read():
+            pass
         self._end()
         os.close(self.descriptor)
 
@@ -178,30 +223,50 @@ class _Screen:
         self._over.set()
         self._loop.remove_reader(self.descriptor)
         self._loop.remove_writer(self.descriptor)
+        if self._waiting is not None:
+            self._waiting.cancel()
         self._wake()
         for client in self._clients:
+            self._send_exit(client)
             client.close()
 
-    def _read(self) -> None:
+    def _send_exit(self, client: asyncio.StreamWriter) -> None:
+        """Sends the exit code, if it is known."""
+        if self._code is not None and not client.is_closing():
+            client.write(exit_frame(self._code))
+
+    def _read(self) -> bool:
+        """Reads output, and sends it to the clients; returns whether there was some."""
         try:
             data = os.read(self.descriptor, _CHUNK)
         except BlockingIOError:
-            return
+            return False
         except OSError:  # EIO: the last process has closed the terminal
             data = b""
         if not data:
-            self._end()
-            return
+            self._fall_silent()
+            return False
         self._last += data
         del self._last[:-_SCROLLBACK]
+        frame = encode_frame(FrameType.OUTPUT, data)
         for client in list(self._clients):
-            self._show(client, data)
+            self._show(client, frame)
+        return True
 
-    def _show(self, client: asyncio.StreamWriter, data: bytes) -> None:
+    def _fall_silent(self) -> None:
+        """No output follows: the clients still wait for the exit code, but not for ever."""
+        self._is_silent = True
+        self._loop.remove_reader(self.descriptor)
+        if self._code is not None:
+            self._end()
+        elif self._waiting is None:
+            self._waiting = self._loop.call_later(_EXIT_SECONDS, self._end)
+
+    def _show(self, client: asyncio.StreamWriter, frame: bytes) -> None:
         if client.transport.get_write_buffer_size() > _MAX_BACKLOG:
             client.transport.abort()
         elif not client.is_closing():
-            client.write(data)
+            client.write(frame)
 
     async def _type(self, data: bytes) -> None:
         """Types for one client at a time; waits while the process does not read."""
