@@ -1,12 +1,16 @@
 """ContainerVolumes: creation, removal and an unhealthy engine."""
 
+import os
+
 import pytest
 
 from levelset import Ref
 from levelset.testing import Cluster
 from levelset_dcp.engines import EngineNotFound, InMemoryEngine, Mount, NewContainer
 from levelset_dcp.kinds import ContainerVolume, ContainerVolumeSpec, ContainerVolumeStatus
+from levelset_dcp.names import PERSISTENT, labels_of
 from levelset_dcp.volumes import volumes_controller
+from levelset_machine import Identity
 from systems.dcp.tests.support.containers import fake_container_host, state_history
 
 DATA = Ref(ContainerVolume, "data")
@@ -86,3 +90,19 @@ async def test_a_volume_in_use_is_removed_later(cluster: Cluster, engine: InMemo
         await cluster.until_gone(DATA)
         with pytest.raises(EngineNotFound):
             await engine.inspect_volume("pg-data")
+
+
+async def test_a_volume_that_a_killed_session_has_left_is_replaced(cluster: Cluster, engine: InMemoryEngine) -> None:
+    dead = labels_of(volume(), Identity(os.getpid(), 1), is_persistent=False)
+    await engine.create_volume("pg-data", labels=dead)
+    mount = Mount(type="volume", source="pg-data", target="/data")
+    user = await engine.create_container(NewContainer(image="x", name="user", mounts=(mount,)))
+    async with cluster.running(volumes_controller(fake_container_host(engine))):
+        await cluster.create(volume())
+        found = await settled_status(cluster)
+        assert found.state == "Pending"
+        assert "a killed session has left this volume" in found.message
+        await engine.remove_container(user)
+        await cluster.advance(10)
+        assert (await settled_status(cluster)).state == "Ready"
+        assert (await engine.inspect_volume("pg-data")).labels[PERSISTENT] == "true"

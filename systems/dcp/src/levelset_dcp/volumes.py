@@ -9,7 +9,8 @@ from levelset import Action, Context, Controller, StateMap, await_change, rememb
 from levelset.aio import timing
 from levelset_dcp.containers.background_tasks import BackgroundTasks, Change
 from levelset_dcp.containers.host import ContainerHost
-from levelset_dcp.engines.errors import EngineNotFound, RuntimeNotHealthy
+from levelset_dcp.containers.orphan_cleanup import is_orphaned
+from levelset_dcp.engines.errors import EngineNotFound, ObjectInUse, RuntimeNotHealthy
 from levelset_dcp.kinds import ContainerVolume, ContainerVolumeStatus
 from levelset_dcp.names import finalizer, labels_of
 
@@ -75,10 +76,18 @@ class VolumeReconciler:
     async def _create(self, volume: ContainerVolume) -> Change[_ObservedVolume]:
         try:
             engine = await self.host.healthy_engine()
+            if self.host.orphans_cleaned is not None:
+                await self.host.orphans_cleaned.wait()  # which would remove a volume that a killed session has left
             labels = labels_of(volume, self.host.creator, is_persistent=volume.spec.persistent)
-            await engine.create_volume(volume.spec.name, labels=labels)
+            made = await engine.create_volume(volume.spec.name, labels=labels)
+            if is_orphaned(made):
+                # It would go with the next session, whatever this one declares: its labels cannot be changed.
+                await engine.remove_volume(made.name)
+                await engine.create_volume(made.name, labels=labels)
         except RuntimeNotHealthy as error:
             return _unhealthy(str(error))
+        except ObjectInUse as error:
+            return _failed(f"a killed session has left this volume, and it is still in use: {error}")
         return lambda observed: replace(observed, state="Ready", message="", retry_at=0.0)
 
     async def _remove(self, volume: ContainerVolume) -> Change[_ObservedVolume]:

@@ -6,7 +6,7 @@ import os
 from levelset import ObjectMeta, open_local
 from levelset.testing import virtual
 from levelset_dcp.containers.orphan_cleanup import OrphanReport, clean_orphans
-from levelset_dcp.engines import InMemoryEngine, NewContainer, NewNetwork
+from levelset_dcp.engines import InMemoryEngine, Mount, NewContainer, NewNetwork
 from levelset_dcp.kinds import Container, ContainerSpec
 from levelset_dcp.names import labels_of
 from levelset_dcp.records import MemoryRecords
@@ -24,6 +24,7 @@ async def make(
     labels = labels_of(OWNER, creator, is_persistent=is_persistent)
     container = await engine.create_container(NewContainer(image="x", name=name, labels=labels))
     await engine.create_network(NewNetwork(name=f"net-{name}", labels=labels))
+    await engine.create_volume(f"data-{name}", labels=labels)
     if starts:
         await engine.start_container(container)
 
@@ -44,13 +45,25 @@ async def test_running_containers_and_empty_networks_of_dead_sessions_are_remove
     await engine.create_container(NewContainer(image="x", name="theirs"))
     await engine.connect("net-ended", "ended")
     built_in = len(await engine.list_networks())
-    assert await clean_orphans(engine, records) == OrphanReport(("dead",), ("net-dead",))
+    await engine.create_volume("theirs")
+    assert await clean_orphans(engine, records) == OrphanReport(("dead",), ("net-dead",), ("data-dead", "data-ended"))
     assert await names(engine) == (
         ["alive", "ended", "persistent", "theirs"],
         ["net-alive", "net-ended", "net-persistent"],
     )
     assert len(await engine.list_networks()) == built_in - 1
+    assert [one.name for one in await engine.list_volumes()] == ["data-alive", "data-persistent", "theirs"]
     assert records.leases == set()
+
+
+@virtual
+async def test_a_volume_that_a_container_mounts_is_not_removed() -> None:
+    engine = InMemoryEngine()
+    await make(engine, "dead", DEAD)
+    mount = Mount(type="volume", source="data-dead", target="/data")
+    await engine.create_container(NewContainer(image="x", name="theirs", mounts=(mount,)))
+    assert (await clean_orphans(engine, MemoryRecords())).volumes == ()
+    assert [one.name for one in await engine.list_volumes()] == ["data-dead"]
 
 
 @virtual

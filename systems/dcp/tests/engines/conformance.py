@@ -192,6 +192,9 @@ async def a_volume_is_created_once_and_cannot_be_removed_while_used(bench: Bench
     assert (await bench.engine.create_volume(name, labels={"role": "db"})).name == name
     assert (await bench.engine.create_volume(name)).name == name
     assert (await bench.engine.inspect_volume(name)).labels == {"role": "db"}
+    assert name in [one.name for one in await bench.engine.list_volumes()]
+    assert [one.name for one in await bench.engine.list_volumes(labels={"role": "db"})] == [name]
+    assert await bench.engine.list_volumes(labels={"role": "no-such-role"}) == ()
     mount = Mount(type="volume", source=name, target="/data")
     made = await bench.engine.create_container(bench.spec("user", mounts=(mount,)))
     assert mount in (await bench.engine.inspect_container(made)).mounts

@@ -1,7 +1,8 @@
 """The orphan cleanup at the start of a session: removes engine objects that killed sessions have left.
 
 An orphan has our labels, is not persistent, and its creator process is dead. Running containers are removed first, then
-networks without containers. Persistent objects, those of living sessions, and foreign objects are not touched.
+networks without containers, and volumes that no container mounts. Persistent objects, those of living sessions, and
+foreign objects are not touched.
 """
 
 import logging
@@ -10,8 +11,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from levelset_dcp.engines import ContainerInfo, Engine, EngineError, EngineNotFound, NetworkInfo
-from levelset_dcp.names import creator_of
+from levelset_dcp.engines import (
+    ContainerInfo,
+    Engine,
+    EngineError,
+    EngineNotFound,
+    NetworkInfo,
+    ObjectInUse,
+    VolumeInfo,
+)
+from levelset_dcp.names import PERSISTENT, creator_of
 from levelset_dcp.records import Records
 from levelset_machine import is_alive
 
@@ -23,10 +32,11 @@ log = logging.getLogger(__name__)
 
 
 class OrphanReport(Struct, frozen=True):
-    """The names of the removed containers and networks."""
+    """The names of the removed containers, networks and volumes."""
 
     containers: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
+    volumes: tuple[str, ...] = ()
 
 
 async def clean_orphans(engine: Engine, records: Records) -> OrphanReport:
@@ -44,17 +54,22 @@ async def clean_orphans(engine: Engine, records: Records) -> OrphanReport:
             for one in await engine.list_networks()
             if is_orphaned(one) and not one.container_ids and await _remove_network(engine, one)
         ]
+        volumes = [
+            one.name
+            for one in await engine.list_volumes(labels={PERSISTENT: "false"})
+            if is_orphaned(one) and await _remove_volume(engine, one)
+        ]
     except EngineError as error:
         # An engine that does not run has no containers to remove; what is off is printed at the start.
         log.debug("orphan cleanup skipped: %s", error)
         return OrphanReport()
     finally:
         await records.release(_LEASE)
-    _log_removed(containers, networks)
-    return OrphanReport(tuple(containers), tuple(networks))
+    _log_removed(containers, networks, volumes)
+    return OrphanReport(tuple(containers), tuple(networks), tuple(volumes))
 
 
-def is_orphaned(one: ContainerInfo | NetworkInfo) -> bool:
+def is_orphaned(one: ContainerInfo | NetworkInfo | VolumeInfo) -> bool:
     """Whether the creator of a session object is dead."""
     creator = creator_of(one.labels)
     return creator is not None and not is_alive(creator)
@@ -82,7 +97,18 @@ async def _remove_network(engine: Engine, one: NetworkInfo) -> bool:
     return True
 
 
-def _log_removed(containers: Iterable[str], networks: Iterable[str]) -> None:
-    for kind, names in (("containers", containers), ("networks", networks)):
+async def _remove_volume(engine: Engine, one: VolumeInfo) -> bool:
+    try:
+        await engine.remove_volume(one.name)
+    except (EngineNotFound, ObjectInUse):  # in use: a container that has ended may mount it
+        return False
+    except EngineError as error:
+        log.warning("cannot remove orphaned volume %s: %s", one.name, error)
+        return False
+    return True
+
+
+def _log_removed(containers: Iterable[str], networks: Iterable[str], volumes: Iterable[str]) -> None:
+    for kind, names in (("containers", containers), ("networks", networks), ("volumes", volumes)):
         if names:
             log.info("removed orphaned %s: %s", kind, ", ".join(names))

@@ -159,6 +159,10 @@ class Engine(Protocol):
         """Inspects a volume."""
         ...
 
+    async def list_volumes(self, *, labels: Mapping[str, str] | None = None) -> tuple[VolumeInfo, ...]:
+        """All volumes with these labels."""
+        ...
+
     async def remove_volume(self, name: str) -> None:
         """Removes a volume with its data; ObjectInUse while a container mounts it."""
         ...

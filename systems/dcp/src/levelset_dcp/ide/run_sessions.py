@@ -39,7 +39,7 @@ from levelset_dcp.ide.protocol import (
 )
 from levelset_machine import Ended, LogSink, StopFailed
 
-__all__ = ["IdeRunner", "IdeTimes", "RunSession", "SessionRequest", "SessionState"]
+__all__ = ["IdeRunner", "IdeTimes", "Output", "RunSession", "SessionRequest", "SessionState"]
 
 _LETTERS: Final = string.ascii_lowercase + string.digits
 _EARLY_SESSIONS: Final = 100

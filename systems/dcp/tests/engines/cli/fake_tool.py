@@ -323,6 +323,7 @@ COMMANDS = {
     "volume_create": create_volume,
     "volume_rm": remove_volume,
     "volume_inspect": inspect("volumes"),
+    "volume_ls": listed("volumes"),
     "image_inspect": inspect("images"),
     "build": build,
     "pull": pull,

@@ -323,6 +323,12 @@ class CliEngine:
         """Inspects a volume; see Engine."""
         return parse_volume(await self._inspect("volume", name))
 
+    async def list_volumes(self, *, labels: Mapping[str, str] | None = None) -> tuple[VolumeInfo, ...]:
+        """All volumes with these labels; see Engine."""
+        args = ("volume", "ls", *filters(labels), "--format", "{{.Name}}")
+        found = (await self._tool.run(Invocation(args), operation="list volumes")).out.split()
+        return tuple(parse_volume(one) for one in await self._inspect_all("volume", found)) if found else ()
+
     async def remove_volume(self, name: str) -> None:
         """Removes a volume; see Engine."""
         await self._tool.run(Invocation(("volume", "rm", named(name, "volume"))), operation=f"remove the volume {name}")

@@ -400,6 +400,12 @@ class InMemoryEngine:
                 raise EngineNotFound(f"there is no volume {name!r}")
             return self._state.volumes[name]
 
+    async def list_volumes(self, *, labels: Mapping[str, str] | None = None) -> tuple[VolumeInfo, ...]:
+        """All volumes with these labels; see Engine."""
+        async with self._state.call("list_volumes", ""):
+            wanted = (labels or {}).items()
+            return tuple(one for one in self._state.volumes.values() if wanted <= one.labels.items())
+
     async def remove_volume(self, name: str) -> None:
         """Removes a volume; see Engine."""
         async with self._state.call("remove_volume", name):
