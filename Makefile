@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-envtest test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman test-redis kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-envtest test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman test-docker test-redis kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -53,6 +53,9 @@ test-cluster: .venv/dev.installed ## client, watch and cache against the cluster
 
 test-podman: .venv/dev.installed ## container engines of DCP on a real Podman, unpacked and not installed (Debian, root)
 	@scripts/test-podman
+
+test-docker: .venv/dev.installed ## container engines of DCP on a real Docker daemon, unpacked and not installed (Debian, root)
+	@scripts/test-docker
 
 test-redis: .venv/dev.installed ## sessions of Omnia's agent in a real Redis, unpacked and not installed (Debian)
 	@scripts/test-redis

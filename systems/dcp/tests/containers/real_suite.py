@@ -1,10 +1,6 @@
-"""Containers, networks, volumes and commands on a real Podman, through the API; no part of the default suite.
-
-Podman is the one that LEVELSET_PODMAN_PROGRAM names, and LEVELSET_PODMAN_IMAGE is a file system with a shell.
-"""
+"""Containers, networks, volumes and commands on a real engine, through the API; no part of the default suite."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -12,9 +8,7 @@ import pytest
 import pytest_asyncio
 
 from levelset import Client, MergePatch, NotFound, Ref, open_local
-from levelset_dcp.engines import PodmanEngine
-from levelset_dcp.engines.cli.arguments import Invocation
-from levelset_dcp.engines.cli.process import Tool
+from levelset_dcp.engines import Engine
 from levelset_dcp.engines.retries import retry_call
 from levelset_dcp.kinds import (
     Container,
@@ -33,24 +27,22 @@ from levelset_dcp.kinds import (
     VolumeMount,
 )
 from levelset_dcp.system import Options, dcp_system
+from systems.dcp.tests.engines.real_engine import import_image, open_real_engine
 from systems.dcp.tests.support.containers import container
 
-PROGRAM = os.environ.get("LEVELSET_PODMAN_PROGRAM", "podman")
 IMAGE = "localhost/levelset-controllers:1"
 
 pytestmark = pytest.mark.timeout(90)
 
 
 @pytest_asyncio.fixture
-async def engine() -> PodmanEngine:
-    tool = Tool(PROGRAM)
-    if (await tool.try_run(Invocation(("image", "exists", IMAGE)), operation="check the image")).code != 0:
-        await tool.run(Invocation(("import", os.environ["LEVELSET_PODMAN_IMAGE"], IMAGE)), operation="import the image")
-    return PodmanEngine(PROGRAM)
+async def engine() -> Engine:
+    await import_image(IMAGE)
+    return open_real_engine()
 
 
 @pytest_asyncio.fixture
-async def client(engine: PodmanEngine) -> AsyncIterator[Client]:
+async def client(engine: Engine) -> AsyncIterator[Client]:
     async with open_local(dcp_system(Options(engine=engine))) as local:
         yield local.client
 
@@ -82,7 +74,7 @@ def shell(name: str, script: str, **spec: Any) -> Container:
     return container(name, args=("-c", script), **stdin)
 
 
-async def test_an_application_runs_in_its_network_and_leaves_nothing(client: Client, engine: PodmanEngine) -> None:
+async def test_an_application_runs_in_its_network_and_leaves_nothing(client: Client, engine: Engine) -> None:
     await client.create(ContainerNetwork.new("net", ContainerNetworkSpec()))
     await client.create(ContainerVolume.new("data", ContainerVolumeSpec(name="levelset-data", persistent=False)))
     files = (FileSet(destination="/etc/app", entries=(FileEntry(name="hello", contents="from a file\n", mode=0o600),)),)
@@ -119,7 +111,7 @@ async def test_an_application_runs_in_its_network_and_leaves_nothing(client: Cli
 
 
 async def test_a_container_that_exits_at_once_and_one_that_is_removed_externally(
-    client: Client, engine: PodmanEngine
+    client: Client, engine: Engine
 ) -> None:
     await client.create(shell("job", "echo done; exit 4"))
     found = await until(client, Ref(Container, "job"), lambda one: one.state == "Exited")
@@ -133,7 +125,7 @@ async def test_a_container_that_exits_at_once_and_one_that_is_removed_externally
         await gone(client, Ref(Container, name))
 
 
-async def test_a_persistent_container_is_adopted_again(client: Client, engine: PodmanEngine) -> None:
+async def test_a_persistent_container_is_adopted_again(client: Client, engine: Engine) -> None:
     ids: list[str] = []
     for _ in range(2):
         await client.create(

@@ -150,7 +150,8 @@ async def exec_returns_output_and_exit_code(bench: Bench) -> None:
     out, err = Lines(), Lines()
     assert await bench.engine.exec(made, NewExec(command=SLOW), out=out, err=err) == 7
     assert (out.data, err.data) == (b"inside\n", b"outside\n")
-    assert await bench.engine.exec(made, NewExec(command=(MISSING,)), out=out, err=err) == 127
+    code = await bench.engine.exec(made, NewExec(command=(MISSING,)), out=out, err=err)
+    assert code == 127, (code, out.data, err.data)
 
 
 async def exec_in_a_stopped_container_is_refused(bench: Bench) -> None:

@@ -1,15 +1,13 @@
 """The configuration files of an unpacked Podman."""
 
-import io
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CGROUPS", "PARENT", "Places", "write_files"]
+from systems.dcp.tests.engines.unpacked import NAMESPACE, find_busybox, write_image
 
-CGROUPS = Path("/sys/fs/cgroup")
+__all__ = ["PARENT", "Places", "write_files"]
+
 PARENT = "libpod_parent"
-APPLETS = ("sh", "cat", "echo", "sleep", "true", "ls", "id", "stat")
 
 CONTAINERS = """\
 [containers]
@@ -65,17 +63,6 @@ for number, word in enumerate(words):
 os.execv("{prefix}/usr/sbin/runc", ["runc", *words])
 """
 
-# In its own mount namespace, so that files in these directories vanish with it.
-INSIDE = """\
-set -e
-for folder in /run /var/lib /var/cache; do
-    mount -t tmpfs tmpfs "$folder"
-done
-mkdir -p /run/lock
-'{busybox}' ip link set lo up
-exec "$@"
-"""
-
 
 @dataclass(frozen=True)
 class Places:
@@ -98,7 +85,7 @@ class Places:
 
     @property
     def busybox(self) -> Path:
-        return next(path for path in (self.prefix / "bin/busybox", self.prefix / "usr/bin/busybox") if path.exists())
+        return find_busybox(self.prefix)
 
 
 def write_files(places: Places) -> None:
@@ -118,7 +105,7 @@ def write_files(places: Places) -> None:
         ("storage.conf", STORAGE),
         ("bin/podman", PODMAN),
         ("bin/runc", RUNC),
-        ("inside", INSIDE),
+        ("inside", NAMESPACE + 'exec "$@"\n'),
         ("home/.config/containers/policy.json", '{{"default": [{{"type": "insecureAcceptAnything"}}]}}\n'),
     ):
         path = folder / name
@@ -129,17 +116,4 @@ def write_files(places: Places) -> None:
         for suffix in ("", "-save", "-restore"):
             (folder / "bin" / f"{tool}{suffix}").symlink_to(prefix / "usr/sbin/xtables-legacy-multi")
     (folder / "networks").mkdir()
-    _write_image(places)
-
-
-def _write_image(places: Places) -> None:
-    with tarfile.open(places.image, "w") as tar:
-        tar.add(places.busybox, "bin/busybox")
-        for name in APPLETS:
-            link = tarfile.TarInfo(f"bin/{name}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
-            tar.addfile(link)
-        for name in ("tmp", "etc"):
-            folder = tarfile.TarInfo(name)
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o777
-            tar.addfile(folder, io.BytesIO())
+    write_image(places.busybox, places.image)

@@ -1,7 +1,4 @@
-"""The conformance checks on real engines; run by `make test-podman`, and no part of the default suite.
-
-Podman is the one that LEVELSET_PODMAN_PROGRAM names, and LEVELSET_PODMAN_IMAGE is a file system with a shell.
-"""
+"""The conformance checks on real engines; run by `make test-podman` and `make test-docker`, not by default."""
 
 import asyncio
 import os
@@ -12,34 +9,28 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from levelset_dcp.engines import DockerEngine, ImageBuild, Mount, NewContainer, NewExec, PodmanEngine, RuntimeNotHealthy
-from levelset_dcp.engines.cli.arguments import Invocation
-from levelset_dcp.engines.cli.process import Tool
+from levelset_dcp.engines import DockerEngine, ImageBuild, Mount, NewContainer, NewExec, RuntimeNotHealthy
 from systems.dcp.tests.engines.bench import FAILS, Bench, Lines
 from systems.dcp.tests.engines.conformance import CHECKS, NETWORK_CHECKS, Check, archive_of
-
-PROGRAM = os.environ.get("LEVELSET_PODMAN_PROGRAM", "podman")
+from systems.dcp.tests.engines.real_engine import import_image, open_real_engine
 
 pytestmark = pytest.mark.timeout(40)
 
 
 @pytest_asyncio.fixture
 async def bench() -> AsyncIterator[Bench]:
-    made = Bench(PodmanEngine(PROGRAM))
-    tool = Tool(PROGRAM)
-    if (await tool.try_run(Invocation(("image", "exists", made.image)), operation="check the image")).code != 0:
-        args = ("import", os.environ["LEVELSET_PODMAN_IMAGE"], made.image)
-        await tool.run(Invocation(args), operation="import the image")
+    made = Bench(open_real_engine())
+    await import_image(made.image)
     yield made
     await made.clean()
 
 
 @pytest.mark.parametrize("check", [*CHECKS, *NETWORK_CHECKS], ids=lambda one: one.__name__)
-async def test_podman_conforms(check: Check, bench: Bench) -> None:
+async def test_the_engine_conforms(check: Check, bench: Bench) -> None:
     await check(bench)
 
 
-async def test_podman_builds_an_image_that_runs(bench: Bench, tmp_path: Path) -> None:
+async def test_the_engine_builds_an_image_that_runs(bench: Bench, tmp_path: Path) -> None:
     text = f"FROM {bench.image}\nARG WORD\nENV SAID=$WORD\nCOPY hello.txt /hello.txt\nCMD cat /hello.txt\n"
     await asyncio.to_thread((tmp_path / "Dockerfile").write_text, text)
     await asyncio.to_thread((tmp_path / "hello.txt").write_text, "built\n")
@@ -55,7 +46,7 @@ async def test_podman_builds_an_image_that_runs(bench: Bench, tmp_path: Path) ->
     assert b"".join([chunk async for chunk in bench.engine.logs(made, follow=True)]) == b"built\n"
 
 
-async def test_podman_preserves_owners_of_copied_files_and_reports_volume_mounts(bench: Bench) -> None:
+async def test_the_engine_preserves_owners_of_copied_files_and_reports_volume_mounts(bench: Bench) -> None:
     await bench.engine.create_volume(bench.name("data"))
     mount = Mount(type="volume", source=bench.name("data"), target="/data", read_only=True)
     made = await bench.started("reader", mounts=(mount,))
@@ -67,7 +58,7 @@ async def test_podman_preserves_owners_of_copied_files_and_reports_volume_mounts
     assert (await bench.engine.inspect_container(made)).mounts == (mount,)
 
 
-async def test_podman_applies_the_restart_policy(bench: Bench) -> None:
+async def test_the_engine_applies_the_restart_policy(bench: Bench) -> None:
     async with bench.recording_events() as recorder:
         made = await bench.started("again", FAILS, restart_policy="always")
         await bench.wait_for_events(recorder, lambda _: recorder.actions(made).count("start") >= 2)

@@ -67,6 +67,9 @@ _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 10.0
 _LAST_PAUSE: Final = 0.5
 _CONNECTED: Final = EngineEvent(kind="engine", action="connected")
+_CANNOT_EXECUTE: Final = 126
+_COMMAND_NOT_FOUND: Final = 127
+_MISSING_COMMAND: Final = "executable file not found"
 _VERSION_CALL: Final = 2.0
 _RECONNECT: Final = Backoff(first=0.2, cap=10.0)
 
@@ -209,15 +212,17 @@ class CliEngine:
     async def exec(self, container: str, request: NewExec, *, out: Sink, err: Sink) -> int:
         """Runs a command inside a container; see Engine."""
         operation = f"run {' '.join(request.command[:1])} in the container {container}"
-        stderr = Tail(err)
+        stdout, stderr = Tail(out), Tail(err)
         async with self._tool.started(arguments.execute(container, request)) as child:
-            await asyncio.gather(pump(child.out, out), pump(child.err, stderr))
+            await asyncio.gather(pump(child.out, stdout), pump(child.err, stderr))
             code = await child.wait()
         # The command itself may have printed such a text, so the state of the container decides.
         is_doubtful = code != 0 and may_be_container_error(stderr.text)
         if is_doubtful and not (await self.inspect_container(container)).is_running:
             raise EngineRefused(f"{operation}: the container does not run")
-        return code
+        # Older versions of Docker report a missing command as one that cannot be executed, and say so on stdout.
+        is_missing = code == _CANNOT_EXECUTE and _MISSING_COMMAND in stdout.text + stderr.text
+        return _COMMAND_NOT_FOUND if is_missing else code
 
     async def logs(
         self,
@@ -251,8 +256,12 @@ class CliEngine:
 
     async def copy_in(self, container: str, folder: str, archive: bytes) -> None:
         """Extracts an archive; see Engine."""
-        invocation = arguments.copy_in(container, folder)
-        await self._tool.run(invocation, operation=f"copy to {folder} of the container {container}", stdin=archive)
+        invocation, operation = arguments.copy_in(container, folder), f"copy to {folder} of the container {container}"
+        try:
+            await self._tool.run(invocation, operation=operation, stdin=archive)
+        except EngineRefused:
+            await self.inspect_container(container)  # older versions of Docker do not say that there is none
+            raise
 
     def attach_command(self, container: str) -> tuple[str, ...]:
         """The command line that attaches a terminal; see Engine."""
