@@ -196,6 +196,16 @@ class ContainerExecReconciler:
         observed = self._observed(one)
         container = await ctx.find(Ref(Container, one.spec.container_name))
         step = plan(observed, container)
+        observed = await self._act(step, one, observed, container, ctx)
+        self.states.put(ctx.ref, observed)
+        if step != "wait":
+            await self._write_status(one, observed, ctx)
+        return requeue(seconds=_SOON) if observed.state == "Starting" else await_change()
+
+    async def _act(
+        self, step: Step, one: ContainerExec, observed: ObservedExec, container: Container | None, ctx: Context
+    ) -> ObservedExec:
+        """Carries out a step, and returns the new observed state."""
         if step == "write_starting":
             # Written before the command runs: a controller that restarts in this state must not run it again.
             observed = replace(observed, state="Starting", is_ours=True)
@@ -203,15 +213,12 @@ class ContainerExecReconciler:
             self.states.put(ctx.ref, observed)
             step = "run"
         if step == "run" and container is not None:
-            observed = await self._run(one, observed, container, ctx)
-        elif step == "fail":
-            observed = failed(f"container {one.spec.container_name} has ended", self.host.now())(observed) or observed
-        elif step == "mark_lost":
-            observed = replace(observed, state="Unknown", message=LOST, finished_at=self.host.now())
-        self.states.put(ctx.ref, observed)
-        if step != "wait":
-            await self._write_status(one, observed, ctx)
-        return requeue(seconds=_SOON) if observed.state == "Starting" else await_change()
+            return await self._run(one, observed, container, ctx)
+        if step == "fail":
+            return failed(f"container {one.spec.container_name} has ended", self.host.now())(observed) or observed
+        if step == "mark_lost":
+            return replace(observed, state="Unknown", message=LOST, finished_at=self.host.now())
+        return observed
 
     async def clean_up(self, one: ContainerExec, ctx: Context) -> None:
         """Stops reading the output, and removes the logs."""

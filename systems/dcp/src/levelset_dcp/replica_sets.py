@@ -1,6 +1,6 @@
 """The controller of ExecutableReplicaSets: creates replicas, and removes surplus ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from random import Random
 from typing import Final
@@ -25,7 +25,7 @@ from levelset.objects import MicroTime
 from levelset_dcp.kinds import Executable, ExecutableReplicaSet, ExecutableReplicaSetStatus, HealthStatus
 from levelset_dcp.names import DISPLAY_NAME, REPLICA_ID, REPLICA_SET_NAME, REPLICA_STATE, finalizer
 
-__all__ = ["PAUSE", "Scaling", "active_of", "replica_of", "replicasets_controller", "scale", "status_of"]
+__all__ = ["PAUSE", "Scaling", "active_of", "plan", "replica_of", "replicasets_controller", "status_of"]
 
 PAUSE: Final = 2.0
 """The minimum of seconds between two changes of the number of replicas."""
@@ -50,7 +50,7 @@ def active_of(replicas: Sequence[Executable]) -> Sequence[Executable]:
     ]
 
 
-def scale(owner: ExecutableReplicaSet, active: Sequence[Executable], last: datetime | None, now: datetime) -> Scaling:
+def plan(owner: ExecutableReplicaSet, active: Sequence[Executable], last: datetime | None, now: datetime) -> Scaling:
     """The step towards the desired number of replicas, at most one every `PAUSE` seconds."""
     wanted = owner.spec.replicas
     missing = wanted - len(active)
@@ -144,17 +144,24 @@ async def _reconcile(owner: ExecutableReplicaSet, ctx: Context, random: Random) 
     children = await ctx.children(Executable)
     active = active_of(children)
     last = owner.status.last_scale_time if owner.status else None
-    step = scale(owner, active, last, ctx.now())
-    scaled: datetime | None = ctx.now() if step.create or step.surplus else None
-    for number in range(step.create):
-        await ctx.create(replica_of(owner, len(children) + number + 1, random), owner=owner)
-    for one in step.surplus:
-        await _remove_surplus(owner, one, ctx)
+    scaling = plan(owner, active, last, ctx.now())
+    scaled: datetime | None = ctx.now() if scaling.create or scaling.surplus else None
     if scaled is not None:
-        ctx.record(owner, "Scaled", f"created {step.create} replicas, removed {len(step.surplus)}")
+        await _act(
+            scaling, owner, ctx, (replica_of(owner, len(children) + 1 + n, random) for n in range(scaling.create))
+        )
         active = active_of(await ctx.children(Executable))
     await ctx.set_status(owner, status_of(owner, active, scaled, ctx.now()))
-    return await_change() if step.wait is None else requeue(seconds=step.wait)
+    return await_change() if scaling.wait is None else requeue(seconds=scaling.wait)
+
+
+async def _act(scaling: Scaling, owner: ExecutableReplicaSet, ctx: Context, replicas: Iterable[Executable]) -> None:
+    """Creates these replicas, and removes the surplus ones."""
+    for one in replicas:
+        await ctx.create(one, owner=owner)
+    for one in scaling.surplus:
+        await _remove_surplus(owner, one, ctx)
+    ctx.record(owner, "Scaled", f"created {scaling.create} replicas, removed {len(scaling.surplus)}")
 
 
 async def _remove_surplus(owner: ExecutableReplicaSet, one: Executable, ctx: Context) -> None:

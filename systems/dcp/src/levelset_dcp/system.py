@@ -143,7 +143,7 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
         if engine is not None:
             tasks = await stack.enter_async_context(Supervisor(name="dcp", grace=0.0))
             containers.orphans_cleaned = asyncio.Event()
-            tasks.start("harvest", _clean_orphans(engine, options.records, containers.orphans_cleaned))
+            tasks.start("orphan cleanup", _clean_orphans(engine, options.records, containers.orphans_cleaned))
             if engine.name != "memory":  # containers in memory end with this process and need no guard
                 guard = session_guard(engine.name, containers.creator, host.ambient)
                 containers.guard(guard, "containers_guard")

@@ -1,7 +1,7 @@
 """The controller of ContainerVolumes: creates volumes, and removes those that are not persistent."""
 
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -14,8 +14,10 @@ from levelset_dcp.engines.errors import EngineNotFound, ObjectInUse, RuntimeNotH
 from levelset_dcp.kinds import ContainerVolume, ContainerVolumeStatus
 from levelset_dcp.names import finalizer, labels_of
 
-__all__ = ["VolumeReconciler", "status_of", "volumes_controller"]
+__all__ = ["ObservedVolume", "Step", "VolumeReconciler", "plan", "status_of", "volumes_controller"]
 
+Step = Literal["none", "create", "remove", "release"]
+"""Do nothing now; create the volume; remove it; let its object go."""
 _RETRY_DELAY: Final = 5.0
 
 
@@ -24,7 +26,7 @@ def volumes_controller(host: ContainerHost) -> Controller[ContainerVolume]:
     return VolumeReconciler(host).controller()
 
 
-class _ObservedVolume(Struct, frozen=True, kw_only=True):
+class ObservedVolume(Struct, frozen=True, kw_only=True):
     """The observed state of a volume; pure."""
 
     uid: str
@@ -35,13 +37,22 @@ class _ObservedVolume(Struct, frozen=True, kw_only=True):
     is_removed: bool = False
 
 
+def plan(volume: ContainerVolume, observed: ObservedVolume, now: float) -> Step:
+    """The next step at a loop time; pure."""
+    if volume.metadata.deletion_timestamp is not None:
+        if volume.spec.persistent or observed.is_removed:
+            return "release"
+        return "remove" if now >= observed.retry_at else "none"
+    return "create" if observed.state != "Ready" and now >= observed.retry_at else "none"
+
+
 class VolumeReconciler:
     """Reconciles volumes; their observed state is in `states`."""
 
     def __init__(self, host: ContainerHost) -> None:
         self.host = host
-        self.states: StateMap[ContainerVolume, str, _ObservedVolume] = StateMap()
-        self._background: BackgroundTasks[_ObservedVolume] = BackgroundTasks(self.states, _failed)
+        self.states: StateMap[ContainerVolume, str, ObservedVolume] = StateMap()
+        self._background: BackgroundTasks[ObservedVolume] = BackgroundTasks(self.states, _failed)
 
     def controller(self) -> Controller[ContainerVolume]:
         """The controller with its watches and sources."""
@@ -57,23 +68,33 @@ class VolumeReconciler:
     async def reconcile(self, volume: ContainerVolume, ctx: Context) -> Action:
         """Creates the volume, and writes its status."""
         observed = self._observed(volume)
-        if observed.state != "Ready" and timing.now() >= observed.retry_at:
-            self._background.start(ctx, observed.uid, "create volume", lambda: self._create(volume))
+        self._act(plan(volume, observed, timing.now()), volume, observed, ctx)
         await self._write_status(volume, observed, ctx)
         return await_change() if observed.state == "Ready" else _requeue_later(observed)
 
     async def clean_up(self, volume: ContainerVolume, ctx: Context) -> Action | None:
         """Removes the volume, unless it is persistent."""
         observed = self._observed(volume)
-        if volume.spec.persistent or observed.is_removed:
-            self._background.forget(ctx.ref)
+        step = plan(volume, observed, timing.now())
+        self._act(step, volume, observed, ctx)
+        if step == "release":
             return None
-        if timing.now() >= observed.retry_at:
-            self._background.start(ctx, observed.uid, "remove volume", lambda: self._remove(volume))
         await self._write_status(volume, observed, ctx)
         return _requeue_later(observed)
 
-    async def _create(self, volume: ContainerVolume) -> Change[_ObservedVolume]:
+    def _act(self, step: Step, volume: ContainerVolume, observed: ObservedVolume, ctx: Context) -> None:
+        """Starts the background task of a step."""
+        match step:
+            case "create":
+                self._background.start(ctx, observed.uid, "create volume", lambda: self._create(volume))
+            case "remove":
+                self._background.start(ctx, observed.uid, "remove volume", lambda: self._remove(volume))
+            case "release":
+                self._background.forget(ctx.ref)
+            case _:
+                pass
+
+    async def _create(self, volume: ContainerVolume) -> Change[ObservedVolume]:
         try:
             engine = await self.host.healthy_engine()
             if self.host.orphans_cleaned is not None:
@@ -90,7 +111,7 @@ class VolumeReconciler:
             return _failed(f"a killed session has left this volume, and it is still in use: {error}")
         return lambda observed: replace(observed, state="Ready", message="", retry_at=0.0)
 
-    async def _remove(self, volume: ContainerVolume) -> Change[_ObservedVolume]:
+    async def _remove(self, volume: ContainerVolume) -> Change[ObservedVolume]:
         try:
             await (await self.host.healthy_engine()).remove_volume(volume.spec.name)
         except EngineNotFound:
@@ -99,7 +120,7 @@ class VolumeReconciler:
             return _unhealthy(str(error))
         return lambda observed: replace(observed, is_removed=True, message="", retry_at=0.0)
 
-    async def _write_status(self, volume: ContainerVolume, observed: _ObservedVolume, ctx: Context) -> None:
+    async def _write_status(self, volume: ContainerVolume, observed: ObservedVolume, ctx: Context) -> None:
         before = volume.status or ContainerVolumeStatus()
         status = status_of(volume, observed, ctx.now())
         await ctx.set_status(volume, status)
@@ -107,15 +128,15 @@ class VolumeReconciler:
             message = observed.message or f"volume {volume.spec.name} is {status.state}"
             ctx.record(volume, status.state or "Pending", message, warning=status.state == "RuntimeUnhealthy")
 
-    def _observed(self, volume: ContainerVolume) -> _ObservedVolume:
+    def _observed(self, volume: ContainerVolume) -> ObservedVolume:
         observed = self.states.get(volume.ref)
         if observed is None or observed.uid != volume.metadata.uid:
-            observed = _ObservedVolume(uid=volume.metadata.uid)
+            observed = ObservedVolume(uid=volume.metadata.uid)
             self.states.put(volume.ref, observed)
         return observed
 
 
-def status_of(volume: ContainerVolume, observed: _ObservedVolume, now: datetime) -> ContainerVolumeStatus:
+def status_of(volume: ContainerVolume, observed: ObservedVolume, now: datetime) -> ContainerVolumeStatus:
     """The new status of a volume; pure."""
     before = volume.status or ContainerVolumeStatus()
     conditions = set_condition(
@@ -136,15 +157,15 @@ def status_of(volume: ContainerVolume, observed: _ObservedVolume, now: datetime)
     )
 
 
-def _unhealthy(message: str) -> Change[_ObservedVolume]:
+def _unhealthy(message: str) -> Change[ObservedVolume]:
     retry_at = timing.now() + _RETRY_DELAY
     return lambda observed: replace(observed, state="RuntimeUnhealthy", message=message, retry_at=retry_at)
 
 
-def _failed(message: str) -> Change[_ObservedVolume]:
+def _failed(message: str) -> Change[ObservedVolume]:
     retry_at = timing.now() + _RETRY_DELAY
     return lambda observed: replace(observed, state="Pending", message=message, retry_at=retry_at)
 
 
-def _requeue_later(observed: _ObservedVolume) -> Action:
+def _requeue_later(observed: ObservedVolume) -> Action:
     return requeue(seconds=max(_RETRY_DELAY, observed.retry_at - timing.now()))

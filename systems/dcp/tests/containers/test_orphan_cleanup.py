@@ -70,7 +70,7 @@ async def test_a_volume_that_a_container_mounts_is_not_removed() -> None:
 async def test_the_orphan_cleanup_needs_its_lease() -> None:
     engine = InMemoryEngine()
     await make(engine, "dead", DEAD)
-    assert await clean_orphans(engine, MemoryRecords(taken=frozenset({"harvest"}))) == OrphanReport()
+    assert await clean_orphans(engine, MemoryRecords(taken=frozenset({"orphan-cleanup"}))) == OrphanReport()
     assert (await names(engine))[0] == ["dead"]
 
 

@@ -26,7 +26,7 @@ from levelset_machine import is_alive
 
 __all__ = ["OrphanReport", "clean_orphans", "is_orphaned"]
 
-_LEASE: Final = "harvest"
+_LEASE: Final = "orphan-cleanup"
 
 log = logging.getLogger(__name__)
 

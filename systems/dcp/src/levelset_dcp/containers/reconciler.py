@@ -122,14 +122,14 @@ class ContainerReconciler:
         if step == "none" or self._background.is_busy(ctx.ref) or timing.now() < observed.retry_at:
             return observed
         try:
-            observed = await self._step(step, container, observed, ctx)
+            observed = await self._act(step, container, observed, ctx)
         except DependencyNotReady as error:
             state = "Starting" if step == "start" else observed.state
             observed = replace(observed, state=state, message=str(error))
         self.states.put(ctx.ref, observed)
         return observed
 
-    async def _step(
+    async def _act(
         self, step: Step, container: Container, observed: ObservedContainer, ctx: Context
     ) -> ObservedContainer:
         """Starts the background task of a step, and returns the new observed state; raises DependencyNotReady."""

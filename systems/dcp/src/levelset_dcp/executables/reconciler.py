@@ -104,24 +104,27 @@ class ExecutableReconciler:
             if delay is not None:
                 self._store(exe, observed)
                 return observed, delay
-        match step:
-            case "start":
-                observed = await self._launcher.launch(
-                    exe, replace(observed, state=observed.state or "Starting"), ctx.cached
-                )
-            case "stop":
-                observed = self._request_stop(exe, observed)
-            case "fail":
-                now = self.host.runner.now()
-                message = "stopped before it was started"
-                observed = observed.transition("FailedToStart", started_at=now, finished_at=now, message=message)
-            case "mark_lost":
-                observed = observed.transition("Terminated", finished_at=self.host.runner.now(), message=LOST)
-            case _:
-                pass
+        observed = await self._act(step, exe, observed, ctx)
         self._store(exe, observed)
         is_waiting = observed.state == "Starting" and bool(observed.message) and not observed.is_stopping_earlier
         return observed, _SOON if is_waiting else None
+
+    async def _act(self, step: Step, exe: Executable, observed: ObservedRun, ctx: Context) -> ObservedRun:
+        """Carries out a step, and returns the new observed state."""
+        now = self.host.runner.now()
+        match step:
+            case "start":
+                starting = replace(observed, state=observed.state or "Starting")
+                return await self._launcher.launch(exe, starting, ctx.cached)
+            case "stop":
+                return self._request_stop(exe, observed)
+            case "fail":
+                message = "stopped before it was started"
+                return observed.transition("FailedToStart", started_at=now, finished_at=now, message=message)
+            case "mark_lost":
+                return observed.transition("Terminated", finished_at=now, message=LOST)
+            case _:
+                return observed
 
     async def _find(
         self, exe: Executable, observed: ObservedRun, ctx: Context

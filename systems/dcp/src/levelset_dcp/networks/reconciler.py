@@ -29,9 +29,12 @@ from levelset_dcp.networks.operations import RETRY_DELAY, NetworkOperations, lea
 from levelset_dcp.networks.state import (
     Change,
     ObservedNetwork,
+    Step,
+    claimed,
     connection_changes,
     name_of,
     observed_from_status,
+    plan,
     retry_later,
     status_of,
 )
@@ -81,34 +84,9 @@ class NetworkReconciler:
     async def reconcile(self, network: ContainerNetwork, ctx: Context) -> Action:
         """Starts the next operation of a network, and writes its status."""
         self._require_started(network)
-        observed = self._observed(network)
-        is_due = timing.now() >= observed.retry_at
         wanted = await self._wanted(ctx)
-        if observed.state in ("Pending", "NotFound"):
-            if is_due:
-                self._background.start(
-                    ctx, observed.uid, "create network", lambda: self._operations.create_or_adopt(network)
-                )
-        elif observed.state == "Running" and observed.info is None:
-            if is_due:
-                self._background.start(
-                    ctx, observed.uid, "resume", lambda: self._operations.resume(network, observed.id)
-                )
-        elif observed.state == "Running":
-            observed = self._claim(ctx.ref, observed, wanted)
-            changes = connection_changes(observed, wanted)
-            if changes.is_empty and observed.message:
-                # The connection that failed is not wanted any more.
-                observed = replace(observed, message="", retry_at=0.0)
-                self.states.put(ctx.ref, observed)
-            if not changes.is_empty and is_due:
-                wanted_ids = frozenset(wanted)
-                self._background.start(
-                    ctx,
-                    observed.uid,
-                    "change connections",
-                    lambda: self._operations.change_connections(observed.id, changes, wanted_ids),
-                )
+        observed = claimed(self._observed(network), wanted)
+        observed = self._act(plan(observed, wanted, timing.now()), network, observed, wanted, ctx)
         await self._write_status(network, observed, ctx)
         is_waiting = observed.retry_at > 0.0 or observed.info is None
         return _requeue_later(observed) if is_waiting and not observed.is_final else await_change()
@@ -133,14 +111,32 @@ class NetworkReconciler:
         self._background.forget(ctx.ref)
         return None
 
-    def _claim(
-        self, ref: Ref[ContainerNetwork], observed: ObservedNetwork, wanted: Mapping[str, tuple[str, ...]]
+    def _act(
+        self,
+        step: Step,
+        network: ContainerNetwork,
+        observed: ObservedNetwork,
+        wanted: Mapping[str, tuple[str, ...]],
+        ctx: Context,
     ) -> ObservedNetwork:
-        """Marks attached containers that have a connection object as ours, so that they may be disconnected later."""
-        ours = observed.connected | (wanted.keys() & observed.members)
-        if ours != observed.connected:
-            observed = replace(observed, connected=ours)
-            self.states.put(ref, observed)
+        """Starts the background task of a step, and returns and stores the new observed state."""
+        uid, found, operations = observed.uid, observed.id, self._operations
+        if step == "clear_message":
+            observed = replace(observed, message="", retry_at=0.0)
+        if observed != self.states.get(ctx.ref):
+            self.states.put(ctx.ref, observed)
+        match step:
+            case "create":
+                self._background.start(ctx, uid, "create network", lambda: operations.create_or_adopt(network))
+            case "resume":
+                self._background.start(ctx, uid, "resume", lambda: operations.resume(network, found))
+            case "change_connections":
+                changes, ids = connection_changes(observed, wanted), frozenset(wanted)
+                self._background.start(
+                    ctx, uid, "change connections", lambda: operations.change_connections(found, changes, ids)
+                )
+            case _:
+                pass
         return observed
 
     async def _wanted(self, ctx: Context) -> Mapping[str, tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -14,11 +14,14 @@ __all__ = [
     "Change",
     "ConnectionChanges",
     "ObservedNetwork",
+    "Step",
+    "claimed",
     "connection_changes",
     "failed",
     "inspected",
     "name_of",
     "observed_from_status",
+    "plan",
     "removed_externally",
     "retry_later",
     "status_of",
@@ -77,6 +80,31 @@ def connection_changes(observed: ObservedNetwork, wanted: Mapping[str, tuple[str
     """The changes that attach exactly the wanted containers; containers connected by other clients stay."""
     missing = {one: aliases for one, aliases in wanted.items() if one not in observed.members}
     return ConnectionChanges(missing, (observed.connected & observed.members) - wanted.keys())
+
+
+Step = Literal["none", "create", "resume", "change_connections", "clear_message"]
+"""Do nothing; create or adopt the network; inspect it after a restart; change connections; drop an old error."""
+
+
+def plan(observed: ObservedNetwork, wanted: Mapping[str, tuple[str, ...]], now: float) -> Step:
+    """The next step at a loop time, for these containers that are wanted in the network."""
+    is_due = now >= observed.retry_at
+    if observed.state in ("Pending", "NotFound"):
+        return "create" if is_due else "none"
+    if observed.state != "Running":
+        return "none"
+    if observed.info is None:
+        return "resume" if is_due else "none"
+    if not connection_changes(observed, wanted).is_empty:
+        return "change_connections" if is_due else "none"
+    return "clear_message" if observed.message else "none"  # the connection that failed is not wanted any more
+
+
+def claimed(observed: ObservedNetwork, wanted: Mapping[str, tuple[str, ...]]) -> ObservedNetwork:
+    """Marks attached containers that have a connection object as ours, so that they may be disconnected later."""
+    if observed.state != "Running" or observed.info is None:
+        return observed
+    return replace(observed, connected=observed.connected | (wanted.keys() & observed.members))
 
 
 def observed_from_status(network: ContainerNetwork) -> ObservedNetwork:

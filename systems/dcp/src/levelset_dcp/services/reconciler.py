@@ -24,9 +24,11 @@ from levelset_dcp.services.state import (
     ATTEMPTS,
     Attempt,
     ListenAddress,
+    Step,
     endpoints_of,
     failed,
     listen_address,
+    plan,
     preferred_port,
     status_of,
 )
@@ -71,12 +73,9 @@ class _ServiceReconciler:
         self.attempts: StateMap[Service, str, Attempt] = StateMap()
 
     async def reconcile(self, service: Service, ctx: Context) -> Action:
-        listen_on = listen_address(service)
         endpoints = endpoints_of(service, await ctx.list(Endpoint, index=(BY_SERVICE, service.name)))
-        attempt = None if listen_on is None else await self._listen(service, listen_on, ctx)
-        if listen_on is None:
-            await self._close(ctx.ref)
-        elif attempt is not None and attempt.port is not None:
+        attempt = await self._act(plan(service, self.attempts.get(ctx.ref)), service, ctx)
+        if attempt is not None and attempt.port is not None:
             self._listeners.set_targets(ctx.ref, [(one.spec.address, one.spec.port) for one in endpoints])
         before = service.status.state if service.status else ""
         status = status_of(service, attempt, endpoints, ctx.now())
@@ -87,12 +86,19 @@ class _ServiceReconciler:
             return requeue(seconds=2.0 + self._random.uniform(0, 0.5))
         return await_change()
 
+    async def _act(self, step: Step, service: Service, ctx: Context) -> Attempt | None:
+        """Carries out a step; returns the state of the listener, or None without one."""
+        listen_on = listen_address(service)
+        if step == "listen" and listen_on is not None:
+            return await self._listen(service, listen_on, ctx)
+        if step == "close":
+            await self._close(ctx.ref)
+        return self.attempts.get(ctx.ref)
+
     async def _listen(self, service: Service, listen_on: ListenAddress, ctx: Context) -> Attempt:
-        """Opens the listener, unless it is open or all attempts have failed."""
+        """Opens the listener, at the previous port if possible."""
         generation = service.metadata.generation or 0
         previous = self.attempts.get(ctx.ref)
-        if previous is not None and previous.generation == generation and (previous.port or previous.tries >= ATTEMPTS):
-            return previous
         tried = previous if previous is not None and previous.generation == generation else Attempt(generation)
         wanted = preferred_port(service)
         try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -14,9 +14,11 @@ __all__ = [
     "ATTEMPTS",
     "Attempt",
     "ListenAddress",
+    "Step",
     "endpoints_of",
     "failed",
     "listen_address",
+    "plan",
     "preferred_port",
     "status_of",
 ]
@@ -62,6 +64,20 @@ def listen_address(service: Service) -> ListenAddress | None:
         return ListenAddress((spec.address,), spec.address)
     addresses, advertised = _BOUND[spec.address_allocation_mode]
     return ListenAddress(addresses, advertised)
+
+
+Step = Literal["none", "close", "listen"]
+"""Leave the listener as it is; close it, because the Service has no proxy; open it."""
+
+
+def plan(service: Service, previous: Attempt | None) -> Step:
+    """The next step of the listener, after the previous attempt for it, if any."""
+    if listen_address(service) is None:
+        return "close"
+    is_current = previous is not None and previous.generation == (service.metadata.generation or 0)
+    if is_current and previous is not None and (previous.port or previous.tries >= ATTEMPTS):
+        return "none"
+    return "listen"
 
 
 def preferred_port(service: Service) -> int:

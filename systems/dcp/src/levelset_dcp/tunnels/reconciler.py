@@ -34,9 +34,12 @@ from levelset_dcp.tunnels.relay import Relay, SocketRelay
 from levelset_dcp.tunnels.state import (
     Change,
     ObservedTunnelProxy,
+    Step,
+    TunnelChanges,
     endpoints_of,
     failed,
     observed_from_status,
+    plan,
     referenced_networks,
     referenced_services,
     retry_later,
@@ -85,7 +88,10 @@ class TunnelProxyReconciler:
     async def reconcile(self, proxy: ContainerNetworkTunnelProxy, ctx: Context) -> Action:
         """Starts the next operation of a proxy, and writes its Endpoints and its status."""
         self._require_started(proxy)
-        observed = self._advance(proxy, self._observed(proxy), ctx)
+        observed = self._observed(proxy)
+        if not self._background.is_busy(ctx.ref) and timing.now() >= observed.retry_at:
+            changes = tunnel_changes(observed, targets_of(proxy.spec.tunnels, ctx.cached))
+            observed = self._act(plan(observed, changes), proxy, observed, changes, ctx)
         if observed.state in ("Running", "Failed"):
             await sync_endpoints(ctx, proxy, endpoints_of(proxy, observed))
         await self._write_status(proxy, observed, ctx)
@@ -102,34 +108,39 @@ class TunnelProxyReconciler:
         if not observed.is_removed and self.host.engine is not None:
             self._followed.pop(observed.container_id, None)
             if timing.now() >= observed.retry_at:
-                self._background.start(
-                    ctx, observed.uid, "remove", lambda: self._operations.remove(proxy, observed.container_id)
-                )
+                self._remove(proxy, observed, ctx)
             return requeue(seconds=RETRY_DELAY)
         self._background.forget(ctx.ref)
         return None
 
-    def _advance(
-        self, proxy: ContainerNetworkTunnelProxy, observed: ObservedTunnelProxy, ctx: Context
+    def _act(
+        self,
+        step: Step,
+        proxy: ContainerNetworkTunnelProxy,
+        observed: ObservedTunnelProxy,
+        changes: TunnelChanges,
+        ctx: Context,
     ) -> ObservedTunnelProxy:
-        """Starts the next operation, unless a task is running or a delay has not passed."""
-        if self._background.is_busy(ctx.ref) or timing.now() < observed.retry_at:
-            return observed
-        uid, found = observed.uid, observed.container_id
-        if observed.state == "Failed":
-            if not observed.is_removed:
-                self._followed.pop(found, None)
-                self._background.start(ctx, uid, "remove", lambda: self._operations.remove(proxy, found))
-        elif observed.state == "Running":
-            changes = tunnel_changes(observed, targets_of(proxy.spec.tunnels, ctx.cached))
-            if not changes.is_empty:
+        """Starts the background task of a step, and returns the new observed state."""
+        uid = observed.uid
+        match step:
+            case "remove":
+                self._remove(proxy, observed, ctx)
+            case "change_tunnels":
                 self._background.start(
                     ctx, uid, "change tunnels", lambda: self._operations.change_tunnels(uid, changes)
                 )
-        else:
-            observed = self._start(proxy, observed, ctx)
-            self.states.put(ctx.ref, observed)
+            case "start":
+                observed = self._start(proxy, observed, ctx)
+                self.states.put(ctx.ref, observed)
+            case _:
+                pass
         return observed
+
+    def _remove(self, proxy: ContainerNetworkTunnelProxy, observed: ObservedTunnelProxy, ctx: Context) -> None:
+        found = observed.container_id
+        self._followed.pop(found, None)
+        self._background.start(ctx, observed.uid, "remove", lambda: self._operations.remove(proxy, found))
 
     def _start(
         self, proxy: ContainerNetworkTunnelProxy, observed: ObservedTunnelProxy, ctx: Context

@@ -24,11 +24,13 @@ __all__ = [
     "ATTEMPTS",
     "Change",
     "ObservedTunnelProxy",
+    "Step",
     "TunnelChanges",
     "TunnelState",
     "endpoints_of",
     "failed",
     "observed_from_status",
+    "plan",
     "referenced_networks",
     "referenced_services",
     "retry_later",
@@ -95,6 +97,21 @@ class TunnelChanges(Struct, frozen=True):
     def is_empty(self) -> bool:
         """Whether there is nothing to change."""
         return not self.open and not self.close
+
+
+Step = Literal["none", "start", "change_tunnels", "remove"]
+"""Do nothing; start the client proxy; open and close tunnels; remove the client proxy."""
+
+
+def plan(observed: ObservedTunnelProxy, changes: TunnelChanges) -> Step:
+    """The next step; `changes` are those that its tunnels need."""
+    match observed.state:
+        case "Failed":
+            return "none" if observed.is_removed else "remove"
+        case "Running":
+            return "none" if changes.is_empty else "change_tunnels"
+        case _:
+            return "start"
 
 
 def referenced_services(proxy: ContainerNetworkTunnelProxy) -> Iterator[Ref[Service]]:
