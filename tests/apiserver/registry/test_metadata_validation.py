@@ -1,17 +1,27 @@
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.metadata import check_immutable_metadata, check_metadata, finalizer_warnings
-from levelset.apiserver.resources.served_resource import Rules
+from levelset.apiserver.registry.metadata import (
+    check_common_metadata,
+    check_immutable_metadata,
+    check_metadata,
+    check_updated_metadata,
+    finalizer_warnings,
+)
+from levelset.apiserver.resources.served_resource import MetadataChecks, Rules
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
 
 
-def found(
-    metadata: dict[str, Any], old: dict[str, Any] | None = None, rules: Rules | None = None
-) -> list[tuple[str, str]]:
-    return [(one.field, one.reason) for one in check_metadata({"name": "a", **metadata}, rules or Rules(), old)]
+def found(metadata: dict[str, Any], rules: Rules | None = None) -> list[tuple[str, str]]:
+    return [(one.field, one.reason) for one in check_metadata({"name": "a", **metadata}, rules or Rules())]
+
+
+def reports(metadata: dict[str, Any], old: dict[str, Any], rules: Rules, *, is_part: bool = False) -> Counter[str]:
+    causes = check_updated_metadata({"name": "a", **metadata}, {"name": "a", **old}, rules, is_part=is_part)
+    return Counter(one.field for one in causes)
 
 
 @pytest.mark.parametrize(
@@ -55,13 +65,38 @@ def test_only_one_owner_may_be_the_controller() -> None:
 
 def test_built_in_kinds_need_qualified_finalizers() -> None:
     rules = Rules(finalizers_need_slash=True)
-    assert found({"finalizers": ["short", "orphan"]}, rules=rules) == [("metadata.finalizers[0]", "FieldValueInvalid")]
+    assert found({"finalizers": ["short", "orphan"]}, rules) == [("metadata.finalizers[0]", "FieldValueInvalid")]
 
 
 def test_unchanged_metadata_is_not_validated_again() -> None:
     odd = {"labels": {"a b": "x"}, "finalizers": ["in valid"]}
-    assert found(odd, {"name": "a", **odd}) == []
-    assert found({"labels": {"a b": "y"}}, {"name": "a", **odd}) == [("metadata.labels", "FieldValueInvalid")]
+    assert reports(odd, odd, Rules()) == {}
+    assert reports({"labels": {"a b": "y"}}, odd, Rules()).keys() == {"metadata.labels"}
+
+
+def test_a_cause_of_an_update_is_reported_each_time_that_metadata_are_checked() -> None:
+    odd = {"labels": {"a b": "x"}, "finalizers": ["-a"], "deletionGracePeriodSeconds": 5, "generateName": "A/b"}
+    names = ["labels", "finalizers", "finalizers[0]", "deletionGracePeriodSeconds", "generateName"]
+    rules = Rules(finalizers_need_slash=True, metadata_checks=MetadataChecks(own=2, update=0))
+    expected = dict(zip([f"metadata.{one}" for one in names], [4, 3, 2, 1, 3], strict=True))
+    assert reports(odd, {}, rules) == expected
+    part = dict(zip([f"metadata.{one}" for one in names], [3, 1, 1, 2, 1], strict=True))
+    assert reports(odd, {}, rules, is_part=True) == part
+
+
+def test_the_prefix_of_a_name_is_checked_again_by_every_update() -> None:
+    rules, odd = Rules(metadata_checks=MetadataChecks(own=1)), {"generateName": "Not_Valid"}
+    assert reports(odd, odd, rules) == {"metadata.generateName": 1}
+    assert reports(odd, odd, Rules()) == {}
+
+
+def test_kinds_may_leave_the_metadata_of_a_new_object_to_what_is_checked_of_all_valid_ones() -> None:
+    rules = Rules(metadata_checks=MetadataChecks(create=False))
+    odd = {"name": "A_b", "generateName": "a/b", "labels": {"a b": "x"}}
+    assert check_metadata(odd, rules) == []
+    fields = [one.field for one in check_common_metadata(odd, rules)]
+    assert fields == ["metadata.generateName", "metadata.labels"]
+    assert [one.field for one in check_common_metadata(odd, Rules())] == ["metadata.generateName"]
 
 
 @pytest.mark.parametrize("field", ["uid", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace"])

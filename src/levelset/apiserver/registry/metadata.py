@@ -20,12 +20,14 @@ from levelset.apiserver.schema import field_errors
 from levelset.apiserver.schema.formats import text_format
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import Cause
-from levelset.objects.names import is_label_key, is_label_value
+from levelset.objects.names import check_path_segment, is_label_key, is_label_value
 from levelset.objects.timestamps import format_time
 
 __all__ = [
+    "check_common_metadata",
     "check_immutable_metadata",
     "check_metadata",
+    "check_updated_metadata",
     "finalizer_warnings",
     "format_timestamp",
     "generate_name",
@@ -283,32 +285,68 @@ _IMMUTABLE: Final = ("name", "namespace", "uid", "deletionTimestamp", "deletionG
 _REQUIRED_OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid")
 
 
-def check_metadata(metadata: Tree, rules: Rules, old: Tree | None = None) -> list[Cause]:
-    """Validates the metadata of a new object, or the fields that changed since the old one."""
+def check_metadata(metadata: Tree, rules: Rules) -> list[Cause]:
+    """Validates the metadata of a new object by the rules of its kind."""
     causes: list[Cause] = []
-    if old is None:
-        name = metadata.get("name")
-        if "generateName" in metadata and rules.names_prefixes:
-            causes += _check_prefix(metadata["generateName"], rules)
-        if not name:
-            causes.append(field_errors.required("metadata.name", "name or generateName is required"))
-        elif problems := rules.name_check(name):
-            causes += [field_errors.invalid("metadata.name", name, one) for one in problems]
-        if not rules.generation and metadata.get("generation", 0) < 0:
-            detail = "must be greater than or equal to 0"
-            causes.append(field_errors.invalid("metadata.generation", metadata["generation"], detail))
+    if not rules.metadata_checks.create:
+        return causes
+    name = metadata.get("name")
+    if "generateName" in metadata and rules.names_prefixes:
+        causes += _check_prefix(metadata["generateName"], rules.name_check)
+    if not name:
+        causes.append(field_errors.required("metadata.name", "name or generateName is required"))
+    elif problems := rules.name_check(name):
+        causes += [field_errors.invalid("metadata.name", name, one) for one in problems]
+    if not rules.generation and metadata.get("generation", 0) < 0:
+        detail = "must be greater than or equal to 0"
+        causes.append(field_errors.invalid("metadata.generation", metadata["generation"], detail))
     if _CHECKED.isdisjoint(metadata):
         return causes
     for word, check in _CHECKS:
-        if word in metadata and (old is None or metadata[word] != old.get(word)):
+        if word in metadata:
             causes += check(metadata[word])
             if word == "finalizers" and rules.finalizers_need_slash:
                 causes += _check_qualified_finalizers(metadata[word])
     return causes
 
 
-def _check_prefix(prefix: str, rules: Rules) -> list[Cause]:
-    problems = rules.name_check(_as_name(prefix)) if prefix else ()
+def check_common_metadata(metadata: Tree, rules: Rules) -> list[Cause]:
+    """Validates what all objects must have in their metadata: of a new one that its kind has found to be valid."""
+    if not rules.metadata_checks.create:
+        common = Rules(name_check=check_path_segment, generation=rules.generation)
+        return check_metadata(metadata, common)
+    return _check_prefix(metadata["generateName"], check_path_segment) if "generateName" in metadata else []
+
+
+def check_updated_metadata(metadata: Tree, old: Tree, rules: Rules, *, is_part: bool = False) -> list[Cause]:
+    """Validates the metadata of an update, of which upstream reports a cause each time that it is checked.
+
+    `is_part` is whether it is an update through `status` or `approval`.
+    """
+    checks = rules.part_metadata_checks if is_part else rules.metadata_checks
+    causes = check_immutable_metadata(metadata, old)
+    if causes:
+        causes *= 1 + checks.update
+    if "generateName" in metadata:
+        causes += _check_prefix(metadata["generateName"], check_path_segment)
+        if rules.names_prefixes:
+            causes += _check_prefix(metadata["generateName"], rules.name_check) * checks.own
+    if _CHECKED.isdisjoint(metadata):
+        return causes
+    for word, check in _CHECKS:
+        if word not in metadata or metadata[word] == old.get(word):
+            continue
+        if word != "finalizers":
+            causes += check(metadata[word]) * (2 + checks.own + checks.update)
+            continue
+        causes += check(metadata[word]) * (1 + checks.own)
+        if rules.finalizers_need_slash:
+            causes += _check_qualified_finalizers(metadata[word]) * (checks.own + checks.update)
+    return causes
+
+
+def _check_prefix(prefix: str, name_check: Callable[[str], list[str]]) -> list[Cause]:
+    problems = name_check(_as_name(prefix)) if prefix else ()
     return [field_errors.invalid("metadata.generateName", prefix, one) for one in problems]
 
 

@@ -27,7 +27,12 @@ from levelset.apiserver.registry.builtin.written_members import (
     write_members,
     written_members,
 )
-from levelset.apiserver.registry.metadata import check_immutable_metadata, check_metadata, finalizer_warnings
+from levelset.apiserver.registry.metadata import (
+    check_common_metadata,
+    check_metadata,
+    check_updated_metadata,
+    finalizer_warnings,
+)
 from levelset.apiserver.registry.object_decoder import (
     Check,
     DecodedObject,
@@ -79,9 +84,11 @@ _STATUS: Final = FieldSet.of(path("status"))
 _ALL_BUT_STATUS: Final = FieldSet.of(path("metadata"), path("spec"))
 _IGNORED_BY_STATUS: Final = {
     "metadata": _ALL_BUT_STATUS,
+    "content": _ALL_BUT_STATUS,
     "labels": FieldSet.of(path("metadata", "labels"), path("spec")),
     "": FieldSet.of(path("spec")),
 }
+_METADATA_CONTENT: Final = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
 _FIELDS_WITH_WARNINGS: Final = frozenset({"finalizers", "ownerReferences"})
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _NOT_CONTENT_NOR_STATUS: Final = _NOT_CONTENT | {"status"}
@@ -94,8 +101,6 @@ _CONTAINERS: Final = frozenset({dict, list})
 _UNKNOWN: Final[Any] = object()
 _known: Final[dict[_Outline, dict[str, Any] | None]] = {}
 """The fields of outlines: objects of one kind have few different ones."""
-_IMMUTABLE_REPORTS: Final = 2
-"""How often upstream reports a change of immutable metadata: once for all objects, and once for the kind."""
 _MAX_KNOWN: Final = 4096
 _KNOWN_BYTES: Final = 8 * 1024
 
@@ -122,11 +127,15 @@ def decode_replacement(
     served: ServedResource, namespace: str | None, name: str, tree: Tree, options: WriteOptions
 ) -> None:
     """Decodes the object of an update that is refused anyway; raises BadRequest if it is not of its kind."""
+    if served.custom and isinstance(tree.get("kind"), str):
+        tree["kind"] = served.kind  # as upstream: another kind is a violation, which is found later
     try:
         check_type(served, tree)
         dropped = meta.read_metadata(tree)
         check_name_and_namespace(tree, namespace, name)
         apply_schema(served, tree, options, dropped=dropped)
+        if not served.custom and "ownerReferences" in tree["metadata"]:
+            _warn(served, tree["metadata"], None, options)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
@@ -222,7 +231,10 @@ def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes:
             rules.drop_disabled(tree)
         if rules.prepare_create is not None:
             rules.prepare_create(tree)
-        _validate(state, served, tree, None, causes + check_metadata(tree["metadata"], rules))
+        metadata = tree["metadata"]
+        _validate(state, served, tree, None, causes + check_metadata(metadata, rules))
+        if "generateName" in metadata or not rules.metadata_checks.create:
+            _raise_causes(served, tree, check_common_metadata(metadata, rules))
         members = None if served.custom else written_members(served)
         if members is not None:
             write_members(members, tree)
@@ -248,6 +260,7 @@ def _track_given_fields(state: ServerState, served: ServedResource, tree: Tree, 
         shape=served.shape(),
         now=meta.write_timestamp(state),
         api_version=served.api_version,
+        ignore=ignored_fields(served, "") if served.rules.unowned else EMPTY,
     )
     tree["metadata"] = tracked.object["metadata"]
     restore(removed)
@@ -363,13 +376,9 @@ def _validate_update(
     if options.subresource in ("status", "approval") and not served.custom:
         # Upstream, the schema of a built-in kind decodes it: what a status must have is a rule of its kind.
         causes = [one for one in causes if one.reason != "FieldValueRequired"]
-    found = check_metadata(metadata, rules, before)
-    if found and not options.subresource:
-        found = _repeated(served, found)
-    immutable = check_immutable_metadata(metadata, before)
-    if immutable and not options.subresource:
-        immutable *= _IMMUTABLE_REPORTS
-    _validate(state, served, new, old, causes + immutable + found, subresource=options.subresource)
+    is_part = options.subresource in ("status", "approval")
+    causes = causes + check_updated_metadata(metadata, before, rules, is_part=is_part)
+    _validate(state, served, new, old, causes, subresource=options.subresource)
     if rules.warnings is not None and not options.subresource:
         options.warnings.extend(rules.warnings(new, old))
 
@@ -398,13 +407,6 @@ def _is_trackable(served: ServedResource, part: Tree, causes: Iterable[Cause]) -
         return False
     members = written_members(served)
     return has_list_keys(part, served.shape(), members)
-
-
-def _repeated(served: ServedResource, causes: list[Cause]) -> list[Cause]:
-    """The causes of metadata as often as upstream reports them."""
-    qualified = [one for one in causes if one.field.startswith("metadata.finalizers[")]
-    others = [one for one in causes if one not in qualified]
-    return others * served.rules.metadata_reports + qualified * served.rules.finalizer_reports
 
 
 def must_stay(served: ServedResource, tree: Tree) -> bool:
@@ -446,8 +448,12 @@ def _validate(
     if state.validators:
         for validator in state.validators.get((served.group, served.kind), ()):
             causes += validator(new, old)
+    _raise_causes(served, new, causes)
+
+
+def _raise_causes(served: ServedResource, tree: Tree, causes: list[Cause]) -> None:
     if causes:
-        raise status_errors.invalid(served, new["metadata"].get("name", ""), causes)
+        raise status_errors.invalid(served, tree["metadata"].get("name", ""), causes)
 
 
 def _warn(served: ServedResource, metadata: Tree, old: Tree | None, options: WriteOptions) -> None:
@@ -481,6 +487,7 @@ def _track_update(
     if "managedFields" not in old["metadata"] and "managedFields" not in new["metadata"]:
         is_same = same_object(old, new)  # objects without managedFields are not tracked
         return PreparedUpdate(old if is_same else new, changed=not is_same)
+    is_reset = served.rules.preserved_by_status == "content"
     try:
         tracked = track_update(
             old,
@@ -490,6 +497,7 @@ def _track_update(
             now=meta.write_timestamp(state),
             api_version=served.api_version,
             subresource=options.subresource or None,
+            ignore=_ALL_BUT_STATUS if options.subresource == "status" and is_reset else EMPTY,
         )
     except BadPatch as error:
         raise Undecodable(str(error)) from error
@@ -572,7 +580,9 @@ def ignored_fields(served: ServedResource, subresource: str) -> FieldSet:
     """The fields that this endpoint ignores: a manager that applies them through it does not own them."""
     if subresource in ("status", "approval"):
         return _IGNORED_BY_STATUS[served.rules.preserved_by_status]
-    return _STATUS if served.status else EMPTY
+    found = _STATUS if served.status else EMPTY
+    unowned = served.rules.unowned
+    return found | FieldSet.of(*map(path, unowned)) if unowned else found
 
 
 def _only_status(served: ServedResource, old: Tree, new: Tree) -> Tree:
@@ -581,8 +591,14 @@ def _only_status(served: ServedResource, old: Tree, new: Tree) -> Tree:
     else:
         # As in Kubernetes, the status endpoint of most built-in kinds can change their metadata.
         metadata = dict(new["metadata"])
-        if served.rules.preserved_by_status == "labels":
-            _copy_field(old["metadata"], metadata, "labels")
+        match served.rules.preserved_by_status:
+            case "labels":
+                _copy_field(old["metadata"], metadata, "labels")
+            case "content":
+                for name in _METADATA_CONTENT:
+                    _copy_field(old["metadata"], metadata, name)
+            case _:
+                pass
         updated = {**old, "metadata": metadata}
     _copy_field(new, updated, "status")
     return updated
@@ -612,8 +628,8 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
     tracked = trackable(tree)
     members = None if served.custom else written_members(served)
     if members is not None:
-        if served.kind == "CertificateSigningRequest":
-            tracked.pop("spec", None)  # it can never be changed, and no manager owns it
+        for name in served.rules.unowned:
+            tracked.pop(name, None)
         tracked = without_zeros(members, tracked)
     _add_map(outline, tracked, served.shape(), members)
     fields = _owned((members, *outline), members)

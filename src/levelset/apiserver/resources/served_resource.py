@@ -7,7 +7,7 @@ use.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -50,6 +50,17 @@ Dropped = tuple[dict[str, Any], str, Any]
 """A map, the name of the member that it had, and the value."""
 
 
+class MetadataChecks(NamedTuple):
+    """How often a kind checks metadata beside what is checked of all objects: a cause is reported each time."""
+
+    # All of the metadata of a new object, and this often again for an update: upstream's ValidateObjectMeta.
+    own: int = 0
+    # The metadata of an update, with what is immutable: upstream's ValidateObjectMetaUpdate.
+    update: int = 1
+    # Whether the kind checks the metadata of a new object, or leaves them to what is checked of all valid ones.
+    create: bool = True
+
+
 class Rules(msgspec.Struct, frozen=True, eq=False):
     """The strategy of a kind beyond its schema; the defaults are those of a custom resource.
 
@@ -87,8 +98,11 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     validate_part: Callable[[Object, Object, str], list[Cause]] | None = None
     # What to warn the client of in an object that is accepted, given the old one of an update.
     warnings: Callable[[Object, Object | None], Iterable[str]] | None = None
-    # What of the metadata an update of the status leaves as it is: everything, the labels, or nothing.
-    preserved_by_status: Literal["metadata", "labels", ""] = "metadata"
+    # What of the metadata an update of the status leaves as it is: everything, what a client writes there, the labels,
+    # or nothing.
+    preserved_by_status: Literal["metadata", "content", "labels", ""] = "metadata"
+    # Members, beside the status, that writers of the object do not own.
+    unowned: tuple[str, ...] = ()
     # Whether a client may set the status of a new object.
     status_on_create: bool = False
     # Whether `validate` has all rules of the kind, so that the schema only tells types and unknown fields.
@@ -98,11 +112,11 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     graceful: bool = False
     # Whether a deletion that says nothing else leaves the dependents alone, for the oldest kinds.
     orphans: bool = False
+    # Whether the kind's own checks of metadata refuse finalizers without a domain.
     finalizers_need_slash: bool = False
-    # How often upstream reports the causes of an update's metadata: each of its layers validates them.
-    metadata_reports: int = 1
-    # The same for finalizers that are not qualified.
-    finalizer_reports: int = 1
+    metadata_checks: MetadataChecks = MetadataChecks()
+    # Those of an update through `status` or `approval`.
+    part_metadata_checks: MetadataChecks = MetadataChecks()
 
 
 def _no_schema() -> Compiled | None:

@@ -1,7 +1,7 @@
 """Server-side apply: creates an object, or merges the applied configuration of a manager into the existing one."""
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -30,6 +30,8 @@ from levelset.patch.last_applied import KUBECTL
 from levelset.storage import Item
 
 __all__ = ["apply"]
+
+_CONTAINERS: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 async def apply(
@@ -120,8 +122,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         except BadPatch as error:
             self.check_fields()
             raise _untyped(served, config["metadata"], error) from error
-        version = merged["metadata"].get("resourceVersion")
-        if version != old["metadata"]["resourceVersion"]:
+        version = config["metadata"].get("resourceVersion")  # an apply that changes nothing returns the live one
+        if version is not None and version != old["metadata"]["resourceVersion"]:
             raise status_errors.stale(served, self.name, version or "0")
         check = self.check_fields
         try:
@@ -144,8 +146,10 @@ class _ApplyRequest(msgspec.Struct, eq=False):
                 api_version=served.api_version,
                 ignore=ignored_fields(served, ""),
             )
-            # `_read` has checked type, metadata and namespace; only kubectl's last-applied annotation is new.
-            dropped = meta.read_metadata(tree) if options.manager == KUBECTL else []
+            # `_read` has checked type, metadata and namespace; what is new are kubectl's last-applied annotation, and
+            # the empty members.
+            is_read = options.manager != KUBECTL and not _empty_members(tree["metadata"])
+            dropped = [] if is_read else meta.read_metadata(tree)
             if "resourceVersion" in tree["metadata"]:
                 self.check_fields()  # its errors come first
                 _check_version(tree["metadata"]["resourceVersion"])
@@ -191,6 +195,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         metadata: Any = config.get("metadata")
         if is_map(metadata) and metadata.get("managedFields"):
             raise BadRequest("metadata.managedFields must be nil")
+        empty = _empty_members(metadata)
         try:
             unknown = meta.read_metadata(config)
             if unknown:
@@ -199,6 +204,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             if is_map(metadata) and "name" in metadata:
                 raise _untyped(served, metadata, BadPatch(str(error), field="metadata")) from error
             raise
+        config["metadata"].update(empty)
         self.has_name = "name" in config["metadata"]
         check_name_and_namespace(config, self.namespace, self.name)
         checked: Tree = config
@@ -211,6 +217,13 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             raise BadRequest(f"error strict decoding YAML: {problem}")
         if self.options.validation != "Ignore":
             self.options.warnings.extend([one for one in lines if one not in self.options.warnings])
+
+
+def _empty_members(metadata: Any) -> Tree:
+    """The empty lists and maps of applied metadata: the manager owns them, although the object does not have them."""
+    if not is_map(metadata):
+        return {}
+    return {name: metadata[name] for name in _CONTAINERS if metadata.get(name) in ({}, [])}
 
 
 def _untyped(served: ServedResource, metadata: Tree, error: BadPatch) -> ApiError:

@@ -19,7 +19,7 @@ from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import DeleteOptions
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.errors import Conflict, NotFound
-from levelset.objects import decode_tree, encode_tree
+from levelset.objects import decode_tree
 from levelset.objects.json_tree import is_map
 from levelset.storage import Item, Mismatch
 
@@ -110,11 +110,10 @@ async def delete_collection(
         is_large = len(item.value) > LARGE_OBJECT
         metadata = (await read_large(state, served, item))["metadata"] if is_large else _metadata(item)
         try:
-            found = await delete(state, served, metadata.get("namespace"), metadata["name"], options)
+            await delete(state, served, metadata.get("namespace"), metadata["name"], options)
         except NotFound:
             continue
-        # As upstream, each as it was before; a Pod as it was marked.
-        deleted.append(encode_tree(found.tree) if served.rules.graceful else served_bytes(served, item))
+        deleted.append(served_bytes(served, item))  # as upstream, each as it was before
     return deleted
 
 

@@ -21,7 +21,7 @@ from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import JSON, find_duplicates, read_text
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable, unsupported_media_type
-from levelset.errors import ApiError, BadPatch, BadRequest, Invalid, PatchFailed
+from levelset.errors import ApiError, BadPatch, BadRequest, Conflict, Invalid, PatchFailed
 from levelset.objects.json_tree import copy_tree, is_list, is_map
 from levelset.patch import Shape, apply_merge, apply_operations, apply_strategic
 from levelset.storage import Item
@@ -99,14 +99,22 @@ def _change(
         new = change(served_tree(served, item))
         if media == STRATEGIC_PATCH:
             _check_named(new, name)
-        check_version(served, name, new, old)
         try:
+            check_version(served, name, new, old)
             return strategy.prepare_update(state, served, old, new, options)
+        except Conflict:
+            # As upstream, which decodes the object before it compares versions.
+            strategy.decode_replacement(served, old["metadata"].get("namespace"), name, new, options)
+            raise
+
+    def decoded(old: Tree, item: Item) -> strategy.PreparedUpdate:
+        try:
+            return patched(old, item)
         except Undecodable as error:
             options.warnings.clear()  # as upstream: they are about objects that can be decoded
             raise status_errors.invalid_patch(error.problem) from error
 
-    return patched
+    return decoded
 
 
 def _check_named(new: Any, name: str) -> None:

@@ -307,8 +307,9 @@ def prepare_pod_part(new: Object, old: Object, subresource: str, _now: str) -> N
         new["metadata"].pop("ownerReferences", None)
         if "ownerReferences" in old["metadata"]:
             new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
-    if not status or subresource != "status":
+    if subresource != "status":
         return
+    status = new["status"] = status or {}
     for name in ("qosClass", "observedGeneration"):
         if not status.get(name) and former.get(name):
             status[name] = former[name]

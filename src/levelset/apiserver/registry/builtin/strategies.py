@@ -21,7 +21,7 @@ from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
 from levelset.apiserver.registry.builtin.object_warnings import object_warnings
 from levelset.apiserver.registry.builtin.pods import prepare_pod_create, prepare_pod_part, prepare_pod_update
 from levelset.apiserver.resources.json_members import list_member, map_member
-from levelset.apiserver.resources.served_resource import Object, Rules
+from levelset.apiserver.resources.served_resource import MetadataChecks, Object, Rules
 from levelset.errors import Cause
 from levelset.objects.names import check_dns1123_label, check_dns1123_subdomain, check_path_segment
 
@@ -39,6 +39,7 @@ ADMISSION = "admissionregistration.k8s.io"
 RBAC = "rbac.authorization.k8s.io"
 NETWORK = "networking.k8s.io"
 FLOW_CONTROL = "flowcontrol.apiserver.k8s.io"
+STORAGE = "storage.k8s.io"
 CERTIFICATE_REQUEST = ("certificates.k8s.io", "CertificateSigningRequest")
 
 GENERATION = frozenset(
@@ -84,24 +85,51 @@ CREATE_ON_UPDATE = frozenset(
         *((RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     }
 )
-# How often the causes of an update's metadata are reported, and those of finalizers that are not qualified: recorded.
-METADATA_REPORTS: dict[tuple[str, str], tuple[int, int]] = {
+# How often a kind checks metadata, where it is not as most do it: recorded.
+METADATA_CHECKS: dict[tuple[str, str], MetadataChecks] = {
     **dict.fromkeys(
         [
-            *(("", kind) for kind in ("ConfigMap", "Endpoints", "Namespace", "Node", "PersistentVolume")),
+            *(("", kind) for kind in ("ConfigMap", "Endpoints", "Namespace", "Node")),
             *(("", kind) for kind in ("PersistentVolumeClaim", "Pod", "Secret", "ServiceAccount")),
             *((RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
             *((NETWORK, kind) for kind in ("Ingress", "IngressClass")),
-            *((APPS, "ControllerRevision"), (BATCH, "Job"), ("storage.k8s.io", "StorageClass"), CERTIFICATE_REQUEST),
+            *(("resource.k8s.io", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate")),
+            *((STORAGE, kind) for kind in ("CSIStorageCapacity", "StorageClass", "VolumeAttributesClass")),
+            *((APPS, "ControllerRevision"), (BATCH, "Job"), ("node.k8s.io", "RuntimeClass"), CERTIFICATE_REQUEST),
+            ("apiregistration.k8s.io", "APIService"),
         ],
-        (4, 2),
+        MetadataChecks(own=1),
     ),
-    **{(ADMISSION, kind): (3, 0) for group, kind in GENERATION if group == ADMISSION},
-    ("coordination.k8s.io", "Lease"): (3, 0),
-    ("node.k8s.io", "RuntimeClass"): (4, 0),
-    ("", "Event"): (2, 0),
-    ("policy", "PodDisruptionBudget"): (2, 0),
+    **dict.fromkeys(
+        [
+            *((STORAGE, kind) for kind in ("CSINode", "VolumeAttachment")),
+            *((FLOW_CONTROL, kind) for kind in ("FlowSchema", "PriorityLevelConfiguration")),
+            *(("discovery.k8s.io", "EndpointSlice"), ("", "LimitRange")),
+        ],
+        MetadataChecks(own=1, update=0),
+    ),
+    ("", "PersistentVolume"): MetadataChecks(own=2, update=0),
+    **dict.fromkeys([("", "Event"), ("policy", "PodDisruptionBudget")], MetadataChecks(update=0, create=False)),
 }
+STATUS_METADATA_CHECKS: dict[tuple[str, str], MetadataChecks] = {
+    CERTIFICATE_REQUEST: MetadataChecks(own=1),
+    (STORAGE, "VolumeAttachment"): MetadataChecks(own=1, update=0),
+    **dict.fromkeys([(BATCH, "CronJob"), ("policy", "PodDisruptionBudget")], MetadataChecks(update=0)),
+}
+# Kinds whose finalizers need no domain.
+PLAIN_FINALIZERS = frozenset(
+    {
+        *((ADMISSION, kind) for group, kind in GENERATION if group == ADMISSION),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("apiregistration.k8s.io", "APIService"),
+        ("coordination.k8s.io", "Lease"),
+        ("node.k8s.io", "RuntimeClass"),
+        ("", "Event"),
+        ("policy", "PodDisruptionBudget"),
+    }
+)
+# Kinds that do not check a `generateName` beside a name.
+FREE_PREFIXES = frozenset({("", "ReplicationController"), ("resource.k8s.io", "DeviceClass"), CERTIFICATE_REQUEST})
 # The module and the name of the rule table of a kind, imported when the first object of the kind is validated.
 RULE_TABLES: dict[tuple[str, str], str] = {
     (NETWORK, "IPAddress"): "driver_rules.IP_ADDRESS",
@@ -188,7 +216,7 @@ def _rules(key: tuple[str, str]) -> Rules:
         unconditional_update=key not in REQUIRES_RESOURCE_VERSION,
         create_on_update=key in CREATE_ON_UPDATE,
         name_check=NAME_CHECKS.get(key, check_dns1123_subdomain),
-        names_prefixes=key != ("policy", "PodDisruptionBudget"),
+        names_prefixes=key not in FREE_PREFIXES,
         default=DEFAULTERS.get(key),
         drop_disabled=normal_forms.DISABLED.get(key),
         prepare_create=_prepare_create(key),
@@ -196,15 +224,16 @@ def _rules(key: tuple[str, str]) -> Rules:
         prepare_part=_prepare_part(key),
         record_user=certificate_requests.record_user if key == CERTIFICATE_REQUEST else None,
         preserved_by_status=PRESERVED_BY_STATUS.get(key, ""),
+        unowned=("spec",) if key == CERTIFICATE_REQUEST else (),
         prepare_delete=namespaces.prepare_namespace_delete if key == ("", "Namespace") else None,
         held=namespaces.has_namespace_finalizers if key == ("", "Namespace") else None,
         warnings=object_warnings(*key),
         graceful=key == ("", "Pod"),
         orphans=key in (("", "ReplicationController"), (BATCH, "Job")),
         status_on_create=key == ("", "Node"),
-        finalizers_need_slash=METADATA_REPORTS.get(key, (3, 1))[1] > 0,
-        metadata_reports=METADATA_REPORTS.get(key, (3, 1))[0],
-        finalizer_reports=METADATA_REPORTS.get(key, (3, 1))[1],
+        finalizers_need_slash=key not in PLAIN_FINALIZERS,
+        metadata_checks=METADATA_CHECKS.get(key, MetadataChecks()),
+        part_metadata_checks=STATUS_METADATA_CHECKS.get(key, MetadataChecks()),
     )
 
 
@@ -328,11 +357,16 @@ PREPARE_PART: dict[tuple[str, str], PreparePart] = {
     ("", "PersistentVolumeClaim"): volumes.prepare_claim_part,
     ("", "Pod"): prepare_pod_part,
     ("", "ResourceQuota"): _prepare_quota_status,
+    ("", "ReplicationController"): workloads.prepare_labelled_part,
+    (APPS, "DaemonSet"): workloads.prepare_daemon_set_part,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_part,
+    (BATCH, "Job"): workloads.prepare_labelled_part,
     CERTIFICATE_REQUEST: certificate_requests.prepare_part,
 }
 # What of the metadata an update of the status leaves as it is; nothing for most kinds.
-PRESERVED_BY_STATUS: dict[tuple[str, str], Literal["metadata", "labels", ""]] = {
+PRESERVED_BY_STATUS: dict[tuple[str, str], Literal["metadata", "content", "labels", ""]] = {
+    **dict.fromkeys([("resource.k8s.io", "ResourceClaim"), (STORAGE, "VolumeAttachment")], "content"),
+    (NETWORK, "ServiceCIDR"): "content",
     (ADMISSION, "ValidatingAdmissionPolicy"): "metadata",
     ("apiregistration.k8s.io", "APIService"): "metadata",
     (APPS, "Deployment"): "labels",

@@ -161,6 +161,21 @@ def prepare_daemon_set_update(new: Object, old: Object) -> None:
     new["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: str(count)}
 
 
+def prepare_daemon_set_part(new: Object, old: Object, _subresource: str, _now: str) -> None:
+    """Keeps the annotation that counts the changes of the template."""
+    former = map_member(old["metadata"], "annotations").get(TEMPLATE_GENERATION)
+    if former is not None:
+        annotations = map_member(new["metadata"], "annotations")
+        new["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: former}
+
+
+def prepare_labelled_part(new: Object, _old: Object, subresource: str, _now: str) -> None:
+    """Gives an object without labels those of its template, which are its default."""
+    labels = map_member(map_member(map_member(new, "spec"), "template"), "metadata").get("labels")
+    if subresource == "status" and labels and not new["metadata"].get("labels"):
+        new["metadata"]["labels"] = dict(labels)
+
+
 def _with_template(tree: Object) -> Object:
     spec: Object = tree.setdefault("spec", {})
     set_pod_spec_defaults(spec.setdefault("template", {}).setdefault("spec", {}))

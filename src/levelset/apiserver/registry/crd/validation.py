@@ -121,9 +121,13 @@ def _with_formats(nodes: Iterable[Any]) -> list[Object]:
 
 
 def _check_metadata_name(definition: Object) -> Iterator[Cause]:
-    spec, name = definition["spec"], definition["metadata"].get("name")
-    if name != f"{spec['names'].get('plural') or ''}.{spec.get('group') or ''}":
-        yield field_errors.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+    spec, metadata = definition["spec"], definition["metadata"]
+    wanted = f"{spec['names'].get('plural') or ''}.{spec.get('group') or ''}"
+    problem = 'must be spec.names.plural+"."+spec.group'
+    if metadata.get("name") != wanted:
+        yield field_errors.invalid("metadata.name", metadata.get("name"), problem)
+    if metadata.get("generateName", wanted) != wanted:
+        yield field_errors.invalid("metadata.generateName", metadata["generateName"], problem)
 
 
 def _check_group(definition: Object) -> Iterator[Cause]:

@@ -173,11 +173,13 @@ NODE: Final = KindRules(
 
 
 def _api_service_name(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
-    spec, name = map_member(tree, "spec"), tree["metadata"].get("name") or ""
+    spec, metadata = map_member(tree, "spec"), tree["metadata"]
     wanted = f"{spec.get('version') or ''}.{spec.get('group') or ''}"
-    if name != wanted and not path_segment_problems(name):
-        detail = f'must be `spec.version+"."+spec.group`: "{wanted}"'
-        out.append(field_errors.invalid("metadata.name", name, detail))
+    given = {"name": metadata.get("name") or "", "generateName": metadata.get("generateName") or wanted}
+    for word, name in given.items():
+        if name != wanted and not path_segment_problems(name):
+            detail = f'must be `spec.version+"."+spec.group`: "{wanted}"'
+            out.append(field_errors.invalid(f"metadata.{word}", name, detail))
 
 
 def _api_group(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
