@@ -122,7 +122,7 @@ class FutureRevision(ServerFailed):
     default_reason = "Timeout"
 
     def __init__(self, requested: int, current: int) -> None:
-        text = f"revision {requested} is in the future: the store is at {current}; retry later or without a revision"
+        text = f"Timeout: Too large resource version: {requested}, current: {current}"  # as kube-apiserver
         super().__init__(text, causes=[Cause("", "ResourceVersionTooLarge", "Too large resource version")])
         self.requested = requested
         self.current = current

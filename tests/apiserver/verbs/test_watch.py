@@ -191,11 +191,32 @@ async def test_initial_events_end_with_an_annotated_bookmark() -> None:
             assert shape(await take(events, 1)) == [("ADDED", "b")]
 
 
-async def test_initial_events_from_a_future_revision_are_rejected() -> None:
+@virtual
+async def test_initial_events_from_a_future_revision_are_waited_for_and_then_an_error_event() -> None:
     async with open_server() as api:
-        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "999999"}
-        status, tree = await api.request("GET", CONFIGMAPS, watch="1", **query)
-        assert (status, tree["details"]["causes"][0]["reason"]) == (504, "ResourceVersionTooLarge")
+        began, now = asyncio.get_running_loop().time(), int(await api.revision())
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+        events = [event async for event in api.watch(CONFIGMAPS, resourceVersion="999999", **query)]
+        assert [one["type"] for one in events] == ["ERROR"]
+        assert asyncio.get_running_loop().time() - began == 3
+        status = events[0]["object"]
+        assert (status["code"], status["reason"]) == (504, "Timeout")
+        assert status["message"] == f"Timeout: Too large resource version: 999999, current: {now}"
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        assert status["details"] == {"causes": [cause], "retryAfterSeconds": 1}
+
+
+@virtual
+async def test_initial_events_are_sent_when_the_revision_is_reached() -> None:
+    async with open_server() as api:
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+        later = str(int(await api.revision()) + 2)
+        async with aclosing(api.watch(CONFIGMAPS, resourceVersion=later, **query)) as events:
+            reader = asyncio.create_task(take(events, 3))
+            for name in ("a", "b"):
+                await asyncio.sleep(1)
+                await api.create(CONFIGMAPS, configmap(name))
+            assert [event["type"] for event in await reader] == ["ADDED", "ADDED", "BOOKMARK"]
 
 
 async def test_the_first_table_of_a_watch_has_the_column_definitions() -> None:

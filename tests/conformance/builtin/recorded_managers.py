@@ -134,7 +134,7 @@ def _with_status() -> Callable[[str], list[Write]]:
     """Fifteen managers that write the status and the object in the same second, in turns which comes first."""
 
     def writes(path: str) -> list[Write]:
-        made = []
+        made: list[Write] = []
         for number in range(15):
             second, manager, data = 1 + number // 2, f"m{number:02}", {f"k{number:02}": "1"}
             both = [
@@ -172,7 +172,7 @@ def _with_appliers() -> Callable[[str], list[Write]]:
     """Appliers are never merged, and do not count; an apply merges none."""
 
     def writes(path: str) -> list[Write]:
-        made = []
+        made: list[Write] = []
         for number in range(24):
             data = {"data": {f"k{number:02}": "1"}}
             applied = {**_KINDS[_CONFIGMAPS], "metadata": {"name": path.rpartition("/")[2]}, **data}

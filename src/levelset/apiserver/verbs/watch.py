@@ -30,7 +30,7 @@ from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs import response_format
-from levelset.apiserver.verbs.get_and_list import parse_cached_revision
+from levelset.apiserver.verbs.get_and_list import parse_cached_revision, wait_revision
 from levelset.apiserver.verbs.response_format import Representation
 from levelset.apiserver.wire.request_options import is_true, read_list_numbers
 from levelset.apiserver.wire.status_errors import invalid_options, status_tree
@@ -733,19 +733,18 @@ def watch(
 ) -> Response:
     """Opens a watch: the response is a stream of events, one JSON object per line or WebSocket frame.
 
-    Raises BadRequest or Invalid for invalid options. An expired resourceVersion is reported as an ERROR event.
+    Raises BadRequest or Invalid for invalid options. A resourceVersion that is expired, or that initial events should
+    have and the storage does not reach, is reported as an ERROR event.
     """
     query = parse_watch_options(served, request.parameters)
     topic = Topic(served, namespace, query.selection, form)
     if form is not None and form.kind == response_format.METADATA_LIST:
         topic = replace(topic, selection=NOTHING)  # as upstream: no event has this form
-    revision = state.storage.revision
-    if query.not_older > revision:
-        raise FutureRevision(query.not_older, revision)
     timeout = query.timeout or state.random.uniform(_MIN_TIMEOUT_SECONDS, _MAX_TIMEOUT_SECONDS)
+    start = _open if query.not_older <= state.storage.revision else _open_when_reached
     if is_websocket(request):
-        return accept_websocket(request, lambda socket: _open(state, topic, query, timeout, WebSocketSink(socket)))
-    return Response(200, _HEADERS, lambda sink: _open(state, topic, query, timeout, sink))
+        return accept_websocket(request, lambda socket: start(state, topic, query, timeout, WebSocketSink(socket)))
+    return Response(200, _HEADERS, lambda sink: start(state, topic, query, timeout, sink))
 
 
 def parse_watch_options(served: ServedResource, parameters: Mapping[str, tuple[str, ...]]) -> WatchQuery:
@@ -812,6 +811,25 @@ class WebSocketSink:
     async def wait_drained(self) -> None:
         """Waits until everything is sent, or the connection has ended."""
         await self._socket.sink.wait_drained()
+
+
+def _open_when_reached(state: ServerState, topic: Topic, query: WatchQuery, timeout: float, sink: Sink) -> None:
+    """Opens the watch once the storage has the version that its initial events must not be older than."""
+
+    async def wait_and_open() -> None:
+        try:
+            await wait_revision(state, query.not_older)
+        except FutureRevision as error:
+            sink.write(error_event(error))
+            sink.close()
+        else:
+            _open(state, topic, query, timeout, sink)
+
+    def stop() -> None:
+        task.cancel()
+
+    task = asyncio.get_running_loop().create_task(wait_and_open(), name=f"watch of {topic.prefix} in the future")
+    sink.when_closed(stop)
 
 
 def _open(state: ServerState, topic: Topic, query: WatchQuery, timeout: float, sink: Sink) -> None:
