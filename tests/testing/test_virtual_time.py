@@ -143,15 +143,15 @@ def test_what_is_left_at_the_end_is_cancelled_and_its_errors_are_reported() -> N
     async def main() -> list[dict[str, Any]]:
         reported: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
-        kept.extend([asyncio.create_task(wait()), asyncio.create_task(fail())])
+        tasks.extend([asyncio.create_task(wait()), asyncio.create_task(fail())])
         await anext(numbers)
         return reported
 
-    kept: list[asyncio.Task[None]] = []
+    tasks: list[asyncio.Task[None]] = []
     reported = run(main())
     assert ended == ["task", "generator"]
     assert [str(one["exception"]) for one in reported] == ["in its end"]
-    assert kept[0].cancelled()
+    assert tasks[0].cancelled()
 
 
 def test_signals_are_handled_before_time_passes() -> None:

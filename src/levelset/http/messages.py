@@ -59,7 +59,7 @@ class Headers:
         self.find: Callable[[str], str | None] = values.get
         if fields:  # empty if it is filled with `add`
             pairs: Any = fields
-            # Compared first, since asking whether it is a Mapping costs as much as all of this.
+            # Compared first: the check of a Mapping costs as much as all of this.
             if fields.__class__ is dict or (fields.__class__ is not tuple and isinstance(fields, Mapping)):
                 pairs = pairs.items()
             for given, value in pairs:

@@ -112,7 +112,7 @@ async def test_a_key_whose_processing_awaits_something_cancelled_is_retried_and_
 
 
 @virtual
-async def test_keys_are_processed_in_the_context_of_the_start_whoever_adds_the_first() -> None:
+async def test_keys_are_processed_in_the_context_of_the_start_and_not_of_what_adds_them() -> None:
     adding: ContextVar[str] = ContextVar("adding", default="the start")
     seen: list[str] = []
 

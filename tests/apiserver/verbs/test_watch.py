@@ -321,7 +321,7 @@ async def test_a_client_that_does_not_read_is_disconnected_and_delays_no_other_w
     async with open_server() as api:
         response = await api.send("GET", CONFIGMAPS, watch="1", resourceVersion=await api.revision())
         stalled = iterate(response.body)
-        first = asyncio.create_task(anext(stalled))
+        first = asyncio.ensure_future(anext(stalled))
         await asyncio.sleep(0)
         async with aclosing(api.watch(CONFIGMAPS, resourceVersion=await api.revision())) as events:
             for number in range(12):

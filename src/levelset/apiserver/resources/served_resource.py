@@ -16,7 +16,7 @@ from levelset.errors import Cause
 from levelset.objects.names import check_dns1123_subdomain
 from levelset.patch import ANYTHING, Shape
 
-__all__ = ["ALL_VERBS", "Column", "Object", "Rules", "ScalePaths", "ServedResource"]
+__all__ = ["ALL_VERBS", "Column", "MetadataChecks", "Object", "Rules", "ScalePaths", "ServedResource"]
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 

@@ -8,8 +8,10 @@ from levelset.apiserver.resources.served_resource import Object
 __all__ = [
     "TEMPLATE_GENERATION",
     "prepare_daemon_set_create",
+    "prepare_daemon_set_part",
     "prepare_daemon_set_update",
     "prepare_job_create",
+    "prepare_labelled_part",
     "set_cron_job_defaults",
     "set_daemon_set_defaults",
     "set_deployment_defaults",
