@@ -1,7 +1,7 @@
 """The pages of the dashboard in a real browser: what they show, that they are live, usable by keyboard, and quiet."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from levelset.dashboard.recorded_runs import RecordedRuns
 from levelset.http import Server
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.objects.ref import GroupVersionKind, Ref
-from levelset.runtime.manager import Manager
+from levelset.runtime.manager import Manager, ObjectPanel, Panel, PanelSection
 from levelset.runtime.manager.process_records import FOLDER_VARIABLE
 from levelset.runtime.manager.system import open_parts
 from tests.dashboard.browser import Browser, Tab, open_browser, require_browser
@@ -43,12 +43,15 @@ async def reconcile(one: ConfigMap, ctx: Context) -> Any:
 
 
 @asynccontextmanager
-async def served(folder: Path, *, actions: bool = False) -> AsyncGenerator[tuple[str, Client, Browser], None]:
+async def served(
+    folder: Path, *, actions: bool = False, panels: Mapping[type[Any], ObjectPanel] | None = None
+) -> AsyncGenerator[tuple[str, Client, Browser], None]:
     """A manager with a controller of ConfigMaps, its dashboard, and a browser that must not complain."""
     require_browser()
     parts_ = open_parts(dashboard(actions=actions))
     async with open_client() as client, parts_ as parts, Manager(client) as manager:
         assert parts.setup is not None
+        manager.panels = panels or {}
         parts.setup(manager)
         manager.add(Controller(ConfigMap, reconcile, name="maps", namespace="default"))
         await manager.wait_elected()
@@ -330,3 +333,29 @@ async def test_a_recording_is_stepped_through_and_nothing_in_it_or_in_a_report_i
         await tab.run("location.href = 'report?number=1'")
         await tab.text("the report")
         assert "hacked" not in await tab.run("document.title")
+
+
+async def describe_map(_: Client, ref: Ref[Any]) -> Panel:
+    return Panel((PanelSection("Prompt", (("Version", "<i>1</i>"),), "<b>Be kind.</b>"),), chat=f"Try {ref.name}")
+
+
+async def answer_map(_: Client, ref: Ref[Any], message: str, __: str) -> str:
+    return f"<u>{ref.name}</u> received {message}"
+
+
+@pytest.mark.parametrize("actions", [True, False])
+async def test_a_panel_of_a_system_is_shown_as_text_with_a_conversation(actions: bool, tmp_path: Path) -> None:
+    panels = {ConfigMap: ObjectPanel(describe_map, answer_map)}
+    async with served(tmp_path, actions=actions, panels=panels) as (url, client, browser):
+        await client.create(config_map("helper"))
+        tab = await browser.open(url)
+        await tab.go(f"#/object/{MAPS}/default/helper")
+        text = await tab.text("<b>Be kind.</b>")
+        assert "<i>1</i>" in text
+        assert "Try helper" in text
+        if not actions:
+            assert "start the program with --dashboard-actions" in text
+            return
+        await tab.run("document.querySelector('input[aria-label=Message]').value = 'hello'")
+        await tab.click_text("button", "Send")
+        await tab.text("<u>helper</u> received hello")

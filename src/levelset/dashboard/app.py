@@ -84,7 +84,9 @@ class Dashboard:
         runs: RecordedRuns | None = None,
     ) -> None:
         self.access = AccessPolicy(token, actions=actions)
-        self.actions = Actions(self._client, lambda: self._shown().controllers(), lambda: self.others)
+        self.actions = Actions(
+            self._client, lambda: self._shown().controllers(), lambda: self.others, lambda: self._shown().panels()
+        )
         self._source: DashboardSource | None = None
         self._queries_of_source: Queries | None = None
         self.activity: Activity | None = None

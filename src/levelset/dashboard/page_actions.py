@@ -23,6 +23,7 @@ from levelset.objects.json_tree import is_map
 from levelset.objects.ref import Ref
 from levelset.runtime.controller.context_dependencies import wall_clock
 from levelset.runtime.controller.running_controller import RunningController
+from levelset.runtime.manager import ObjectPanel
 
 if TYPE_CHECKING:
     from levelset.dashboard.managers import OtherManagers
@@ -34,6 +35,8 @@ MANAGER: Final = "levelset-dashboard"
 
 _MOST_AUDITED: Final = 200
 _LONGEST_AUDITED: Final = 1_000
+_LONGEST_MESSAGE: Final = 10_000
+_LONGEST_SESSION: Final = 100
 _RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 _RESTARTABLE: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
 _audit: Final = logging.getLogger("levelset.dashboard.audit")
@@ -49,6 +52,8 @@ class ActionRequest(msgspec.Struct, frozen=True):
     uid: str = ""
     replicas: int | None = None
     text: str = ""
+    session: str = ""
+    """The conversation that a message belongs to."""
 
     @property
     def about(self) -> str:
@@ -67,14 +72,17 @@ class Actions:
         client: Callable[[], Client],
         controllers: Callable[[], Mapping[str, RunningController[Any]]],
         others: "Callable[[], OtherManagers | None]" = lambda: None,
+        panels: Callable[[], Mapping[tuple[str, ...], ObjectPanel]] = dict,
     ) -> None:
         self._client = client
         self._controllers = controllers
         self._others = others
+        self._panels = panels
         self.done: deque[tuple[datetime, str, str, str]] = deque(maxlen=_MOST_AUDITED)
         self._actions: dict[str, Callable[[ActionRequest], Awaitable[Any]]] = {
             "apply": self._apply,
             "delete": self._delete,
+            "message": self._message,
             "pause": self._pause,
             "preview": self._preview,
             "reconcile": self._reconcile,
@@ -106,6 +114,16 @@ class Actions:
             self.done.append((wall_clock(), name, request.about, result))
             extra = {"action": name, "about": request.about, "result": result}
             _audit.info("dashboard action %s of %s: %s", name, request.about, result, extra=extra)
+
+    async def _message(self, request: ActionRequest) -> Any:
+        """Sends a message to an object whose system declares a conversation; returns the answer."""
+        ref = _ref(request)
+        panel = self._panels().get(ref.gvk[::2])
+        if panel is None or panel.answer is None:
+            raise BadRequest(f"{ref.gvk.kind} {ref.name} has no conversation")
+        if not request.text or len(request.text) > _LONGEST_MESSAGE:
+            raise BadRequest(f"text: a message has 1 to {_LONGEST_MESSAGE} characters")
+        return {"message": await panel.answer(self._client(), ref, request.text, request.session[:_LONGEST_SESSION])}
 
     async def _reconcile(self, request: ActionRequest) -> Any:
         ref, found = _ref(request), list[str]()

@@ -24,6 +24,7 @@ from levelset.dashboard.reconcile_timeline import MOST_SHOWN, collapsed, last_re
 from levelset.dashboard.resource_table import TableQuery, TableReader, read_search, search
 from levelset.errors import ApiError, BadRequest, LevelsetError, NotFound
 from levelset.objects.cached_object import CachedObject, Head
+from levelset.objects.kind_definition import definition_of
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.runtime.cache import Cluster
 from levelset.runtime.cache.cluster import cluster_sources
@@ -31,7 +32,7 @@ from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.context_dependencies import wall_clock
 from levelset.runtime.controller.hot_loops import HotLoop
 from levelset.runtime.controller.running_controller import RunningController
-from levelset.runtime.manager import Manager
+from levelset.runtime.manager import Manager, ObjectPanel
 
 if TYPE_CHECKING:
     from levelset.dashboard.managers import OtherManagers
@@ -72,6 +73,8 @@ class DashboardSource(msgspec.Struct, frozen=True):
     """The latest hot loops: when each was found, and in which controller."""
     requests: Callable[[], Mapping[Any, int]] = dict
     """The API requests so far, by status first."""
+    panels: Callable[[], Mapping[tuple[str, ...], ObjectPanel]] = dict
+    """What systems show on the pages of their kinds, by group and kind."""
     server: str | None = None
     """The URL of the API server, if managers of other processes are looked for."""
 
@@ -88,6 +91,7 @@ class DashboardSource(msgspec.Struct, frozen=True):
             clusters=lambda: [manager.cluster],
             hot_loops=lambda: tuple(manager.hot_loops),
             requests=lambda: manager.metrics.requests,
+            panels=lambda: {definition_of(kind).gvk[::2]: one for kind, one in manager.panels.items()},
         )
 
     @classmethod
@@ -239,8 +243,23 @@ class Queries:
             "events": await self._events_of(gvk, cached),
             "reconciles": await self._reconciles(gvk, cached),
             "versions": self._versions(gvk, cached, is_seen=not is_whole),
+            "panel": await self._panel(Ref(gvk, name, scope)),
             **await self._family(gvk, cached),
         }
+
+    async def _panel(self, ref: Ref[Any]) -> dict[str, Any] | None:
+        """What the system of a kind shows on the page of its object; None if it declares nothing."""
+        found = self._source.panels().get(ref.gvk[::2])
+        if found is None:
+            return None
+        try:
+            panel = await found.describe(self._source.client(), ref)
+        except LevelsetError as error:
+            return {"sections": [], "chat": "", "error": str(error)}
+        sections = [
+            {"title": one.title, "rows": [list(row) for row in one.rows], "text": one.text} for one in panel.sections
+        ]
+        return {"sections": sections, "chat": panel.chat if found.answer is not None else "", "error": ""}
 
     async def events(self) -> dict[str, Any]:
         """The newest Events of all objects."""

@@ -6,6 +6,7 @@ import { Diff } from "./diff.js";
 import { Graph, family } from "./graph.js";
 import { fullName, shortKind, toKind, toLogs } from "./links.js";
 import { query, useFeed, useQuery } from "./live.js";
+import { Panel } from "./panel.js";
 import { Age, Crumbs, EventTable, Failure, Found, ObjectLink, Table, Tone, clock, duration } from "./parts.js";
 import { resultTone } from "./objects.js";
 
@@ -26,6 +27,7 @@ export function ObjectPage({ route, kinds, hasActions }) {
       <span class="quiet">${one.created ? html`created <${Age} at=${one.created} /> ago` : ""}</span>
       ${one.hasLog ? html` <a href=${toLogs(logsOf(self, one))}>Logs</a>` : ""}</p>
     ${hasActions ? html`<${ObjectActions} self=${self} shown=${one} hasController=${kinds.some((each) => each.kind === self.kind && each.hasController)} />` : ""}
+    <${Panel} self=${self} panel=${one.panel} hasActions=${hasActions} />
     <${Conditions} all=${one.conditions} />
     ${one.owners.length || one.children.length ? html`<h2>Owners and children</h2>
       <${Graph} root=${family({ ...self, name: one.name }, one.owners, one.children)} />` : ""}

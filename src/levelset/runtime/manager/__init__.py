@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from levelset.runtime.manager.logs import JsonFormatter, PlainFormatter, set_up_logs
     from levelset.runtime.manager.manager import Manager
     from levelset.runtime.manager.metrics import Metrics
+    from levelset.runtime.manager.object_panel import ObjectPanel, Panel, PanelSection
     from levelset.runtime.manager.prometheus_text import Family, Registry, Sample
     from levelset.runtime.manager.sharding import MemberReport, Sharding, ShardMember
     from levelset.runtime.manager.system import System
@@ -38,6 +39,9 @@ __all__ = [
     "Manager",
     "MemberReport",
     "Metrics",
+    "ObjectPanel",
+    "Panel",
+    "PanelSection",
     "PlainFormatter",
     "Registry",
     "Sample",
@@ -62,6 +66,7 @@ __getattr__, __dir__ = late_exports(
         "levelset.runtime.manager.logs": "JsonFormatter PlainFormatter set_up_logs",
         "levelset.runtime.manager.manager": "Manager",
         "levelset.runtime.manager.metrics": "Metrics",
+        "levelset.runtime.manager.object_panel": "ObjectPanel Panel PanelSection",
         "levelset.runtime.manager.prometheus_text": "Family Registry Sample",
         "levelset.runtime.manager.sharding": "MemberReport Sharding ShardMember",
         "levelset.runtime.manager.system": "System",

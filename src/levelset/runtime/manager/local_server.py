@@ -76,6 +76,7 @@ async def open_local(
             await install_crds(client, kinds_to_serve(whole, webhooks))
             manager = Manager(client, webhooks=webhooks, **options)
             hosted = [manager.add(one) for one in whole.controllers]
+            manager.panels = whole.panels
             if whole.setup is not None:
                 whole.setup(manager)
             async with manager:

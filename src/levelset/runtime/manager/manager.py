@@ -40,6 +40,7 @@ from levelset.runtime.manager.health import Check, CheckResult, Health, watch_ch
 from levelset.runtime.manager.http_endpoints import Address, HttpEndpoints
 from levelset.runtime.manager.lifecycle import Lifecycle, Phase, Runnable, Work
 from levelset.runtime.manager.metrics import Metrics
+from levelset.runtime.manager.object_panel import ObjectPanel
 from levelset.runtime.manager.process_records import private_folder
 from levelset.runtime.manager.prometheus_text import REGISTRY
 from levelset.runtime.recording import Recording, RecordingLimits, recording_of, switched_on_later
@@ -147,6 +148,8 @@ class Manager:
         self._observer: Observer = Observers(observers) if observers else NullObserver()
         self.hot_loops: deque[tuple[datetime, str, HotLoop]] = deque(maxlen=_MAX_HOT_LOOPS)
         """The latest hot loops, oldest first: when each was found, and in which controller."""
+        self.panels: Mapping[type[Any], ObjectPanel] = {}
+        """What its systems show on the dashboard's pages of their kinds."""
         self._lifecycle = Lifecycle(grace=grace)
         self._clusters: dict[str, ManagedCluster] = {}
         self._hooks: dict[Moment, list[LifecycleHook]] = {"start": [], "elected": [], "stop": []}

@@ -326,6 +326,7 @@ class _Program:
             manager = Manager(client, **self._options)
             hosted = [manager.add(_in_namespaces(one, self._arguments.namespaces)) for one in whole.controllers]
             manager.add_task("the ready line", lambda: self._announce(manager, hosted), leader_only=False)
+            manager.panels = whole.panels
             for setup in (whole.setup, self._setup):
                 if setup is not None:
                     setup(manager)

@@ -33,6 +33,7 @@ from levelset.errors import ConfigError
 from levelset.objects.resource import Object
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.manager.manager import Manager
+from levelset.runtime.manager.object_panel import ObjectPanel
 
 if TYPE_CHECKING:
     from levelset.apiserver.verbs.subresources.pod_logs import LogSource
@@ -58,6 +59,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     kinds: Sequence[type[Object]] = ()
     logs: "Mapping[type[Object], LogSource]" = msgspec.field(default_factory=dict[type[Object], "LogSource"])
     streams: "Mapping[type[Object], StreamSources]" = msgspec.field(default_factory=dict[type[Object], "StreamSources"])
+    panels: Mapping[type[Object], ObjectPanel] = msgspec.field(default_factory=dict[type[Object], ObjectPanel])
+    """What the dashboard shows on the pages of these kinds, besides what it shows of all."""
     service_addresses: str | None = None
     setup: Callable[[Manager], object] | None = None
     around: "Callable[[], AbstractAsyncContextManager[System | None]] | None" = None
@@ -93,6 +96,7 @@ def join(*systems: System) -> System:
         kinds=list(dict.fromkeys(each for one in systems for each in one.kinds)),
         logs={kind: source for one in systems for kind, source in one.logs.items()},
         streams={kind: sources for one in systems for kind, sources in one.streams.items()},
+        panels={kind: panel for one in systems for kind, panel in one.panels.items()},
         service_addresses=next(iter(ranges.values()), None),
         setup=set_up if setups else None,
         hints=[each for one in systems for each in one.hints],

@@ -1,8 +1,9 @@
 """The Omnia system: its four controllers, and the conversion between the versions of AgentRuntimes."""
 
 from levelset import System
+from levelset_omnia.agent_panel import agent_panel
 from levelset_omnia.agentruntime import ReadReport, agent_runtimes_controller, read_report
-from levelset_omnia.kinds import agent_runtime_conversion
+from levelset_omnia.kinds import AgentRuntime, agent_runtime_conversion
 from levelset_omnia.options import Options
 from levelset_omnia.promptpack import prompt_packs_controller
 from levelset_omnia.provider import providers_controller
@@ -25,5 +26,6 @@ def omnia_system(options: Options | None = None, *, read: ReadReport = read_repo
             providers_controller(options),
         ],
         webhooks=[agent_runtime_conversion()],
+        panels={AgentRuntime: agent_panel()},
         hints=["kubectl apply -f examples/omnia/", "kubectl get agentruntimes,promptpacks,toolregistries"],
     )
