@@ -107,6 +107,8 @@ def _normal_body(body: Any, known: Known, has_body: bool) -> Any:
         body = _normal_status(body, has_body)
     elif isinstance(body, dict) and body.get("kind") == "Table":
         body = _normal_table(body)
+    elif isinstance(body, dict) and "events" in body:
+        body = {"events": [_normal_event(one) for one in body["events"]]}
     elif isinstance(body, dict) and body.get("kind") == "CustomResourceDefinition":
         body = {name: value for name, value in body.items() if name != "status"}  # ours are established at once
     elif isinstance(body, dict) and body.get("kind") == "SelfSubjectRulesReview" and "status" in body:
@@ -172,6 +174,11 @@ def _cause_message(cause: Any) -> str:
         return "Invalid value"  # how the result of a patch cannot be decoded
     message = normal_message(cause.get("message", ""))
     return re.sub(r"\b3[0-2][0-9]{3}\b", "<port>", message) if "nodePort" in cause.get("field", "") else message
+
+
+def _normal_event(event: Any) -> Any:
+    is_table = isinstance(event.get("object"), dict) and event["object"].get("kind") == "Table"
+    return {**event, "object": _normal_table(event["object"])} if is_table else event
 
 
 def _normal_table(body: Any) -> Any:

@@ -40,7 +40,7 @@ from levelset.apiserver.registry.object_decoder import (
     check_name_and_namespace,
     check_type,
 )
-from levelset.apiserver.resources.served_resource import ServedResource
+from levelset.apiserver.resources.served_resource import Dropped, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema.validation import is_mismatch
 from levelset.apiserver.wire import status_errors
@@ -134,7 +134,7 @@ def decode_replacement(
         dropped = meta.read_metadata(tree)
         check_name_and_namespace(tree, namespace, name)
         apply_schema(served, tree, options, dropped=dropped)
-        if not served.custom and "ownerReferences" in tree["metadata"]:
+        if not _FIELDS_WITH_WARNINGS.isdisjoint(tree["metadata"]):
             _warn(served, tree["metadata"], None, options)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
@@ -336,8 +336,8 @@ def _prepare_update(
     meta.inherit_metadata(new["metadata"], before)
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
     metadata = new["metadata"]
-    _apply_rules(state, served, new, old, options.subresource)
     disabled = [] if served.rules.drop_disabled is None else served.rules.drop_disabled(new)
+    allocated = _apply_rules(state, served, new, old, options.subresource)
     members = written_members(served)
     removed = omit_empty(members, new) if members is not None else []
     if not _FIELDS_WITH_WARNINGS.isdisjoint(metadata):
@@ -350,8 +350,7 @@ def _prepare_update(
     if options.admission is None:
         restore(removed)
         _validate_update(state, served, new, old, decoded.causes, options=options)
-        for owner, name, _ in removed:
-            owner.pop(name, None)
+        _take_out(removed)
     if members is not None:
         write_members(members, new)
     if not is_tracked:
@@ -362,9 +361,10 @@ def _prepare_update(
     if applied:
         return _compare_applied(old, new)
     restore(disabled)  # the writer owns them
+    _take_out(allocated)
     prepared = _track_update(state, served, old, new, options)
-    for owner, name, _ in disabled:
-        owner.pop(name, None)
+    _take_out(disabled)
+    restore(allocated)
     return prepared
 
 
@@ -417,16 +417,24 @@ def must_stay(served: ServedResource, tree: Tree) -> bool:
     return served.rules.held is not None and served.rules.held(tree)
 
 
-def _apply_rules(state: ServerState, served: ServedResource, new: Tree, old: Tree, subresource: str) -> None:
+def _apply_rules(state: ServerState, served: ServedResource, new: Tree, old: Tree, subresource: str) -> list[Dropped]:
+    """Applies the rules of the kind to an update; returns what was allocated for it."""
     rules = served.rules
     if subresource:
         if rules.prepare_part is not None:
             rules.prepare_part(new, old, subresource, meta.write_timestamp(state))
-        return
+        return []
     if rules.default is not None:
         rules.default(new)
     if rules.prepare_update is not None:
         rules.prepare_update(new, old)
+    return [] if rules.allocate_update is None else rules.allocate_update(new, old)
+
+
+def _take_out(members: list[Dropped]) -> None:
+    """Removes what `restore` puts back."""
+    for owner, name, _ in members:
+        owner.pop(name, None)
 
 
 def _validate(

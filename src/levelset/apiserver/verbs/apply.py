@@ -31,7 +31,7 @@ from levelset.storage import Item
 
 __all__ = ["apply"]
 
-_CONTAINERS: Final = ("labels", "annotations", "finalizers", "ownerReferences")
+_MAY_BE_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")
 
 
 async def apply(
@@ -124,6 +124,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             raise _untyped(served, config["metadata"], error) from error
         version = config["metadata"].get("resourceVersion")  # an apply that changes nothing returns the live one
         if version is not None and version != old["metadata"]["resourceVersion"]:
+            self.check_fields()
             raise status_errors.stale(served, self.name, version or "0")
         check = self.check_fields
         try:
@@ -146,6 +147,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
                 api_version=served.api_version,
                 ignore=ignored_fields(served, ""),
             )
+            tree |= {name: config[name] for name in served.rules.unowned if name in config}
             # `_read` has checked type, metadata and namespace; what is new are kubectl's last-applied annotation, and
             # the empty members.
             is_read = options.manager != KUBECTL and not _empty_members(tree["metadata"])
@@ -220,10 +222,10 @@ class _ApplyRequest(msgspec.Struct, eq=False):
 
 
 def _empty_members(metadata: Any) -> Tree:
-    """The empty lists and maps of applied metadata: the manager owns them, although the object does not have them."""
+    """The empty members of applied metadata: the manager owns them, although the object does not have them."""
     if not is_map(metadata):
         return {}
-    return {name: metadata[name] for name in _CONTAINERS if metadata.get(name) in ({}, [])}
+    return {name: metadata[name] for name in _MAY_BE_EMPTY if name in metadata and not metadata[name]}
 
 
 def _untyped(served: ServedResource, metadata: Tree, error: BadPatch) -> ApiError:

@@ -75,7 +75,8 @@ def _set_priority_class_defaults(tree: Object) -> None:
 def _set_network_policy_defaults(tree: Object) -> None:
     spec = tree.setdefault("spec", {})
     spec.setdefault("podSelector", {})
-    spec.setdefault("policyTypes", ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
     for rule in [*list_member(spec, "ingress"), *list_member(spec, "egress")]:
         for port in list_member(rule, "ports"):
             port.setdefault("protocol", "TCP")
@@ -198,7 +199,6 @@ def _set_flow_schema_defaults(tree: Object) -> None:
 def _set_endpoint_slice_defaults(tree: Object) -> None:
     for endpoint in list_member(tree, "endpoints"):
         endpoint.setdefault("conditions", {})
-        endpoint.pop("deprecatedTopology", None)
         for zone in list_member(endpoint.get("hints"), "forZones"):
             zone.setdefault("name", "")
     for port in list_member(tree, "ports"):

@@ -311,6 +311,18 @@ def _prepare_api_service_create(tree: Object) -> None:
         tree["status"] = {"conditions": [condition]}
 
 
+def _drop_topology(tree: Object) -> None:
+    for endpoint in list_member(tree, "endpoints"):
+        endpoint.pop("deprecatedTopology", None)
+
+
+def _prepare_endpoint_slice_update(new: Object, old: Object) -> None:
+    """Drops the old topology, which counts as a change nevertheless."""
+    if any(endpoint.get("deprecatedTopology") for endpoint in list_member(new, "endpoints")):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    _drop_topology(new)
+
+
 def _prepare_autoscaler_create(tree: Object) -> None:
     is_v2 = tree.get("apiVersion") == "autoscaling/v2"
     tree["status"] = dict(AUTOSCALER_STATUS[is_v2])
@@ -339,6 +351,7 @@ AUTOSCALER_STATUS: dict[bool, Object] = {
     True: {"currentMetrics": None, "desiredReplicas": 0},
 }
 PREPARE_CREATE: dict[tuple[str, str], Defaulter] = {
+    ("discovery.k8s.io", "EndpointSlice"): _drop_topology,
     ("", "Namespace"): namespaces.prepare_namespace_create,
     ("", "Node"): nodes.prepare_node_create,
     ("", "PersistentVolume"): volumes.prepare_volume_create,
@@ -374,9 +387,11 @@ PRESERVED_BY_STATUS: dict[tuple[str, str], Literal["metadata", "content", "label
     (FLOW_CONTROL, "PriorityLevelConfiguration"): "metadata",
 }
 PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
+    ("discovery.k8s.io", "EndpointSlice"): _prepare_endpoint_slice_update,
     ("", "Pod"): prepare_pod_update,
     ("", "Namespace"): namespaces.prepare_namespace_update,
     ("", "Node"): nodes.prepare_node_update,
+    ("", "PersistentVolumeClaim"): volumes.prepare_claim_update,
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_update,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_update,
     CERTIFICATE_REQUEST: certificate_requests.prepare_update,

@@ -59,7 +59,12 @@ def prepare_claim_create(tree: Object) -> None:
     """Sets the phase of a new claim, the finalizer that holds it while a Pod uses it, and its data source."""
     _protect(tree, CLAIM_PROTECTION)
     tree["status"] = {"phase": "Pending"}
-    _normalize_sources(tree["spec"])
+    _normalize_sources(tree["spec"], {})
+
+
+def prepare_claim_update(new: Object, old: Object) -> None:
+    """Makes both references to the data source agree, as those of a new claim."""
+    _normalize_sources(new.setdefault("spec", {}), map_member(old, "spec"))
 
 
 def prepare_volume_part(new: Object, old: Object, _subresource: str, now: str) -> None:
@@ -120,20 +125,20 @@ def _protect(tree: Object, finalizer: str) -> None:
         tree["metadata"]["finalizers"] = [*finalizers, finalizer]
 
 
-def _normalize_sources(spec: Object) -> None:
+def _normalize_sources(spec: Object, former: Object) -> None:
     """Drops a data source of a kind that is not supported, and makes both references to it agree."""
+    for name in ("dataSource", "dataSourceRef"):
+        if spec.get(name) is not None:
+            spec[name].setdefault("apiGroup", None)
+    if map_member(spec, "dataSourceRef").get("namespace") and former.get("dataSourceRef") is None:
+        del spec["dataSourceRef"]  # references across namespaces are an alpha feature
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    for one in (source, reference):
-        if one is not None:
-            one.setdefault("apiGroup", None)
     if source is not None and reference is None:
         kind = (source.get("apiGroup") or "", source.get("kind") or "")
-        if kind not in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):
+        is_known = kind in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+        if not is_known and former.get("dataSource") is None:
             del spec["dataSource"]
             return
         spec["dataSourceRef"] = dict(source)
-    elif reference is not None and source is None:
-        if reference.get("namespace"):
-            del spec["dataSourceRef"]  # references across namespaces are an alpha feature
-        else:
-            spec["dataSource"] = {name: value for name, value in reference.items() if name != "namespace"}
+    elif reference is not None and source is None and not reference.get("namespace"):
+        spec["dataSource"] = {name: value for name, value in reference.items() if name != "namespace"}

@@ -155,8 +155,8 @@ async def test_an_old_service_without_node_ports_stays_valid_until_it_changes() 
     assert rules.validate is not None
     assert rules.validate(made, made) == []
     labelled = {**made, "metadata": {**made["metadata"], "labels": {"a": "b"}}}
-    assert rules.prepare_update is not None
-    rules.prepare_update(labelled, deepcopy(made))
+    assert rules.allocate_update is not None
+    rules.allocate_update(labelled, deepcopy(made))
     assert 30_000 <= labelled["spec"]["ports"][0]["nodePort"] <= 32_767
 
 

@@ -156,6 +156,8 @@ def _node_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
         detail = 'node updates may not change providerID except from "" to valid'
         out.append(field_errors.forbidden("spec.providerID", detail))
     _taints(list_member(after, "taints"), "", out, None)
+    if (after.get("externalID") or "") != (before.get("externalID") or ""):
+        out.append(field_errors.forbidden("spec.externalID", "may not be updated"))
 
 
 _NODE_STATUS: Final = Table(("", _resources, _declared_features, _addresses))

@@ -24,6 +24,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     always,
     equal,
     immutable,
+    immutable_struct,
     required,
     value_at,
 )
@@ -408,12 +409,12 @@ def _new_devices(devices: Any, at: str, out: list[Cause], old: Any) -> None:
 
 CLAIM: Final = KindRules(
     rules=Table(("spec.devices", _new_devices), root=True),
-    changes=(("spec", immutable),),
+    changes=(("spec", immutable_struct),),
     status=Table(("", _claim_status), root=True),
 )
 CLAIM_TEMPLATE: Final = KindRules(
     rules=Table(("spec.metadata", TEMPLATE_METADATA), ("spec.spec.devices", _devices), root=True),
-    changes=(("spec", immutable),),
+    changes=(("spec", immutable_struct),),
 )
 
 

@@ -21,6 +21,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     always,
     equal,
     immutable,
+    immutable_struct,
     required,
 )
 from levelset.apiserver.registry.builtin.rules.volume_rules import parameters, provisioner
@@ -194,7 +195,7 @@ ATTACHMENT: Final = KindRules(
         ("spec.source", always(_named_volume)),
         root=True,
     ),
-    changes=(("spec", immutable),),
+    changes=(("spec", immutable_struct),),
 )
 
 

@@ -283,7 +283,9 @@ def _generated_selector(job: Any, _at: str, out: list[Cause], _context: Any) -> 
             out.append(field_errors.required(path, f"must be '{value}'"))
         elif chosen[key] != value:
             out.append(field_errors.invalid(path, chosen, f"must be '{value}'"))
-    if not selects(spec["selector"], wanted):
+    problems: list[Cause] = []
+    label_selector(spec["selector"], "spec.selector", problems, None)
+    if not problems and not selects(spec["selector"], wanted):
         out.append(field_errors.invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
 
 

@@ -59,10 +59,11 @@ def _host_problems(host: str) -> list[str]:
     return problems
 
 
-def _something_served(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+def _something_served(given_spec: Any, at: str, out: list[Cause], _context: Any) -> None:
+    spec: dict[str, Any] = given_spec or {}
     if not spec.get("rules") and spec.get("defaultBackend") is None:
         detail = "either `defaultBackend` or `rules` must be specified"
-        out.append(field_errors.invalid(at, spec or {"rules": None}, detail))
+        out.append(field_errors.invalid(at, spec.get("rules"), detail))
 
 
 def _backend(value: Any, at: str, out: list[Cause], _context: Any) -> None:
@@ -140,10 +141,10 @@ def _class_annotation(tree: Any, _at: str, out: list[Cause], _context: Any) -> N
 
 INGRESS: Final = KindRules(
     rules=Table(
+        ("spec", always(_something_served)),
         (
             "spec",
             Table(
-                ("", _something_served),
                 ("defaultBackend", _backend),
                 (
                     "rules[*]",

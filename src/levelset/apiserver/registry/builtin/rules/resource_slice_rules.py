@@ -70,7 +70,9 @@ def _pool(value: Any, at: str, out: list[Cause], _context: Any) -> None:
 def _unchanged(tree: Any, _at: str, out: list[Cause], old: Any) -> None:
     for path in ("spec.pool.name", "spec.driver", "spec.nodeName") if old is not None else ():
         new, before = value_at(tree, path), value_at(old, path)
-        if not equal(new, before):
+        if path == "spec.nodeName" and new is None and before is not None:  # a pointer
+            out.append(field_errors.invalid(path, None, "field is immutable"))
+        elif not equal(new, before):
             immutable(new, before, path, out)
 
 

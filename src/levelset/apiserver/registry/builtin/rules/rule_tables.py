@@ -47,6 +47,7 @@ __all__ = [
     "equal",
     "given",
     "immutable",
+    "immutable_struct",
     "on_create",
     "required",
     "value_at",
@@ -227,6 +228,11 @@ def immutable(new: Any, old: Any, at: str, out: list[Cause]) -> None:
     """The value may not change; an absent text is shown as an empty one."""
     shown = "" if new is None and isinstance(old, str) else new
     out.append(field_errors.invalid(at, shown, "field is immutable"))
+
+
+def immutable_struct(new: Any, _old: Any, at: str, out: list[Cause]) -> None:
+    """The value, which is always there, may not change."""
+    out.append(field_errors.invalid(at, {} if new is None else new, "field is immutable"))
 
 
 class Endpoint(NamedTuple):

@@ -111,16 +111,17 @@ def _metrics(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
             out.extend([field_errors.not_supported(f"{where}.type", kind, tuple(SOURCES))] * 2)
         given = [
             name
-            for name in ("object", "pods", "resource", "external", "containerResource")
+            for name in ("object", "external", "pods", "resource", "containerResource")
             if metric.get(name) is not None
         ]
         wanted = SOURCES.get(kind)
         if wanted is not None and wanted not in given:
             detail = "must populate information for the given metric source"
             out.append(field_errors.required(f"{where}.{wanted}", detail))
-        for name in given:
-            SOURCE[name](metric[name], f"{where}.{name}", out, None)
-            if wanted is not None and name != wanted:
+        if given:  # upstream checks only the first of them
+            SOURCE[given[0]](metric[given[0]], f"{where}.{given[0]}", out, None)
+        for name in given if len(given) > 1 else ():
+            if name != wanted:
                 out.append(field_errors.forbidden(f"{where}.{name}", "must populate the given metric source only"))
 
 

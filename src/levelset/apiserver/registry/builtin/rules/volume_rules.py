@@ -24,7 +24,6 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import (
 )
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
-    Required,
     Table,
     Whole,
     always,
@@ -166,13 +165,20 @@ def _attributes_class(spec: Any, at: str, out: list[Cause], _context: Any) -> No
         out.append(field_errors.required(f"{at}.csi", "has to be specified when using volumeAttributesClassName"))
 
 
+def _required_nodes(value: Any, at: str, out: list[Cause], context: Any) -> None:
+    if value is None:
+        out.append(field_errors.required(at, "must specify required node constraints"))
+    else:
+        NODE_SELECTOR(value, at, out, context)
+
+
 VOLUME_SPEC: Final = Table(
     ("accessModes", required, check_access_modes),
     ("", _capacity),
     ("persistentVolumeReclaimPolicy", one_of("Delete", "Recycle", "Retain")),
     (
         "nodeAffinity",
-        Table(("required", Required("must specify required node constraints")), ("required", NODE_SELECTOR)),
+        Table(("required", always(_required_nodes))),
     ),
     ("", _source),
     ("storageClassName", dns_subdomain),

@@ -65,6 +65,18 @@ class NodePortAllocator:
         elif not _needs_health_check(spec) and spec.get(_HEALTH_CHECK) == former.get(_HEALTH_CHECK):
             spec.pop(_HEALTH_CHECK, None)
 
+    def check_requested(self, spec: Object, former: Object, owner: str) -> list[Cause]:
+        """The error of the first node port that cannot be allocated, which comes before all other violations."""
+        former_ports, seen = _all_ports({"spec": former}), set[int]()
+        for index, port in enumerate(list_member(spec, "ports") if _has_node_ports(spec) else ()):
+            number = port.get("nodePort")
+            if number and number not in former_ports and number not in seen:
+                seen.add(number)
+                causes = list(self._check_port(f"spec.ports[{index}].nodePort", number, owner))
+                if causes:
+                    return causes
+        return []
+
     def check(self, spec: Object, former: Object, owner: str) -> Iterator[Cause]:
         """The errors in the node ports that a Service requests."""
         former_ports, seen = _all_ports({"spec": former}), set[tuple[str, int]]()

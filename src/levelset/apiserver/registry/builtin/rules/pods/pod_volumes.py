@@ -282,8 +282,10 @@ CLAIM_SPEC: Final = Table(
 
 
 def _only_labels_and_annotations(value: Any, at: str, out: list[Cause], _context: Any) -> None:
-    for name in value or ():
-        if name not in ("annotations", "labels") and value[name]:
+    for name, one in (value or {}).items():
+        # As Go tells what is set: a list or a map that is empty, and a pointer to zero.
+        is_set = one or isinstance(one, (list, dict)) or (name == "deletionGracePeriodSeconds" and one is not None)
+        if is_set and name not in ("annotations", "labels"):
             out.append(field_errors.forbidden(f"{at}.{name}", "cannot be set"))
 
 
