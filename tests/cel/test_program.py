@@ -15,7 +15,7 @@ EXPECTED = (
 )
 WRONG = [
     ("x <", f"1:4: Syntax error: mismatched input '<EOF>' {EXPECTED}"),
-    ("", f"1:1: Syntax error: mismatched input '<EOF>' {EXPECTED}"),
+    ("", f"1:0: Syntax error: mismatched input '<EOF>' {EXPECTED}"),
     ("x y", "1:3: Syntax error: extraneous input 'y' expecting <EOF>"),
     ("(x", "1:3: Syntax error: mismatched input '<EOF>' expecting ')'"),
     ("x ; 1", "1:3: Syntax error: token recognition error at: ';'"),

@@ -365,7 +365,11 @@ def _review(call: Call) -> Response:
     body = read_object(request)
     if body.duplicates:
         options = replace(options, duplicates=body.duplicates)
-    strategy.decode_new(served, call.namespace, body.tree, options)  # what is wrong is found by the evaluation
+    # What is wrong is found by the evaluation.
+    decoded = strategy.decode_new(served, call.namespace, body.tree, options)
+    if served.kind == "TokenReview":
+        body.tree["metadata"].pop("namespace", None)
+        body.tree["metadata"] |= {"resourceVersion": decoded.version} if decoded.version else {}
     if served.namespaced:
         body.tree["metadata"]["namespace"] = call.namespace
     reviewed = body.tree
@@ -384,8 +388,11 @@ def _review(call: Call) -> Response:
         raise
     if served.kind == "SelfSubjectRulesReview":
         tree |= {"spec": {}, "metadata": {}}  # as upstream, which returns the status only
-    elif served.kind == "TokenReview" and is_map(given) and given.get("audiences"):
-        tree["status"] = {"audiences": given["audiences"], **tree["status"]}  # as upstream, which sets what it knows
+    elif served.kind == "TokenReview" and is_map(given):
+        # As upstream, which sets what it knows.
+        user = {} if tree["status"].get("authenticated") else {"user": given.get("user") or {}}
+        former = {name: given[name] for name in ("audiences",) if given.get(name)}
+        tree["status"] = {**former, **tree["status"], **user}
     strategy.write_review(served, tree)
     try:
         response = render_tree(state, served, request, chosen=chosen, tree=tree, status=201)

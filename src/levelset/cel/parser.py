@@ -356,7 +356,8 @@ class _Parser:
         return self._text[token.position : after].strip()[:40]
 
     def _unexpected(self, problem: str) -> CompileError:
-        return self._fail(self._peek().position, f"Syntax error: {problem}")
+        position = self._peek().position if self._text else -1  # as upstream: the column before the first one
+        return self._fail(position, f"Syntax error: {problem}")
 
     def _fail(self, position: int, message: str) -> CompileError:
         return CompileError(self._text, [Issue(position, message)])

@@ -418,7 +418,9 @@ CLAIM_TEMPLATE: Final = KindRules(
 )
 
 
-def _extended_resource(value: str, at: str, out: list[Cause], _context: Any) -> None:
+def _extended_resource(value: str | None, at: str, out: list[Cause], _context: Any) -> None:
+    if value is None:
+        return
     domain, slash, name = value.partition("/")
     is_native = not slash or domain.endswith("kubernetes.io") or domain.startswith("requests.")
     if is_native or subdomain_problems(domain) or not name or label_problems(name.lower().replace("_", "-")):
@@ -429,7 +431,7 @@ DEVICE_CLASS: Final = KindRules(
     rules=Table(
         ("spec.selectors", _SELECTORS),
         ("spec.config", _items(_MAX, _config)),
-        ("spec.extendedResourceName", _extended_resource),
+        ("spec.extendedResourceName", always(_extended_resource)),
         root=True,
     )
 )
