@@ -23,7 +23,7 @@ from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
-from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.verbs import create_and_update, delete, patch, response_format, watch
 from levelset.apiserver.verbs.create_and_update import WriteResult
 from levelset.apiserver.verbs.get_and_list import get_item, parse_list_options, read_item, read_list
@@ -390,7 +390,7 @@ def _review(call: Call) -> Response:
         tree |= {"spec": {}, "metadata": {}}  # as upstream, which returns the status only
     elif served.kind == "TokenReview" and is_map(given):
         # As upstream, which sets what it knows.
-        user = {} if tree["status"].get("authenticated") else {"user": given.get("user") or {}}
+        user: Tree = {} if tree["status"].get("authenticated") else {"user": given.get("user") or {}}
         former = {name: given[name] for name in ("audiences",) if given.get(name)}
         tree["status"] = {**former, **tree["status"], **user}
     strategy.write_review(served, tree)

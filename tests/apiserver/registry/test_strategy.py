@@ -5,6 +5,7 @@ import pytest
 
 from levelset.apiserver.registry.strategy import (
     PreparedUpdate,
+    accept_new,
     complete_new,
     decode_new,
     must_stay,
@@ -117,6 +118,9 @@ def test_warnings_are_collected() -> None:
     state, served = make_state()
     owner = {"apiVersion": "v1", "kind": "K", "name": "o", "uid": "u"}
     tree = widget(finalizers=["short"], ownerReferences=[owner, owner])
-    complete_new(state, served, "x", tree, decode_new(served, "x", tree, options), options=options)
-    assert len(options.warnings) == 2
+    decoded = decode_new(served, "x", tree, options)
+    complete_new(state, served, "x", tree, decoded, options=options)
+    assert len(options.warnings) == 1
     assert tree["metadata"]["ownerReferences"] == [owner]
+    accept_new(served, tree, decoded, options, is_applied=False)  # of an object that is valid
+    assert len(options.warnings) == 2

@@ -89,7 +89,6 @@ _IGNORED_BY_STATUS: Final = {
     "": FieldSet.of(path("spec")),
 }
 _METADATA_CONTENT: Final = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
-_FIELDS_WITH_WARNINGS: Final = frozenset({"finalizers", "ownerReferences"})
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _NOT_CONTENT_NOR_STATUS: Final = _NOT_CONTENT | {"status"}
 
@@ -134,8 +133,8 @@ def decode_replacement(
         dropped = meta.read_metadata(tree)
         check_name_and_namespace(tree, namespace, name)
         apply_schema(served, tree, options, dropped=dropped)
-        if not _FIELDS_WITH_WARNINGS.isdisjoint(tree["metadata"]):
-            _warn(served, tree["metadata"], None, options)
+        if "ownerReferences" in tree["metadata"]:
+            _warn_of_owners(tree["metadata"], options)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
@@ -171,6 +170,8 @@ def accept_new(
         raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     if served.rules.warnings is not None:
         options.warnings.extend(served.rules.warnings(tree, None))
+    if served.custom:
+        options.warnings.extend(finalizer_warnings(tree["metadata"]))
 
 
 def _is_revision(version: str) -> bool:
@@ -202,8 +203,8 @@ def complete_new(
         )
         if grace is not None:
             metadata["deletionGracePeriodSeconds"] = grace  # as upstream, which clears it for a POST only
-        if "finalizers" in metadata or "ownerReferences" in metadata:
-            _warn(served, metadata, None, options)
+        if "ownerReferences" in metadata:
+            _warn_of_owners(metadata, options)
         if rules.default is not None:
             rules.default(tree)
         if decoded.managed_fields is not None:
@@ -301,8 +302,8 @@ def prepare_status_update(
     metadata = new["metadata"] = before.copy()
     try:
         decoded = apply_schema(served, new, options, dropped=[], old=old)
-        if not _FIELDS_WITH_WARNINGS.isdisjoint(metadata):
-            _warn(served, metadata, before, options)
+        if "ownerReferences" in metadata:
+            _warn_of_owners(metadata, options)
         if served.rules.generation and _content_differs(served, old, new):
             metadata["generation"] = before.get("generation", 0) + 1
         if options.admission is None:
@@ -340,8 +341,8 @@ def _prepare_update(
     allocated = _apply_rules(state, served, new, old, options.subresource)
     members = written_members(served)
     removed = omit_empty(members, new) if members is not None else []
-    if not _FIELDS_WITH_WARNINGS.isdisjoint(metadata):
-        _warn(served, metadata, before, options)
+    if "ownerReferences" in metadata:
+        _warn_of_owners(metadata, options)
     rules = served.rules
     by = () if options.subresource else rules.increments_by
     counts = rules.generation and rules.increments and not is_noop
@@ -381,6 +382,8 @@ def _validate_update(
     _validate(state, served, new, old, causes, subresource=options.subresource)
     if rules.warnings is not None and not options.subresource:
         options.warnings.extend(rules.warnings(new, old))
+    if served.custom and "finalizers" in metadata:
+        options.warnings.extend(finalizer_warnings(metadata, before))
 
 
 def _decode_ignored(served: ServedResource, old: Tree, new: Tree, options: WriteOptions) -> bool:
@@ -464,15 +467,13 @@ def _raise_causes(served: ServedResource, tree: Tree, causes: list[Cause]) -> No
         raise status_errors.invalid(served, tree["metadata"].get("name", ""), causes)
 
 
-def _warn(served: ServedResource, metadata: Tree, old: Tree | None, options: WriteOptions) -> None:
-    if "ownerReferences" in metadata and len(metadata["ownerReferences"]) > 1:
+def _warn_of_owners(metadata: Tree, options: WriteOptions) -> None:
+    if len(metadata["ownerReferences"]) > 1:
         twice = meta.merge_duplicate_owners(metadata)
         if twice:
             text = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24"
             words = f".metadata.ownerReferences contains duplicate entries; {text}; please fix your requests"
             options.warnings.append(f"{words}; duplicate UID(s) observed: {', '.join(twice)}")
-    if "finalizers" in metadata and served.custom:
-        options.warnings.extend(finalizer_warnings(metadata, old))
 
 
 def _differ(names: tuple[str, ...], before: Tree, after: Tree) -> bool:

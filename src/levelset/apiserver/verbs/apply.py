@@ -53,7 +53,7 @@ async def apply(
                 decode = request.decode_new
                 work = run_limited(state.expensive_work, decode, is_large=options.is_large) if is_limited else None
                 tree, decoded = decode() if work is None else await work
-                return await create(state, served, namespace, tree, options, applied=decoded)
+                return await request.create(tree, decoded)
             written = await guaranteed_update(state, served, namespace, name, request.change, options=options)
             return scale.as_scale(served, written) if options.subresource == "scale" else written
         except AlreadyExists:
@@ -172,6 +172,13 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             problem = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
             raise status_errors.conflict(served, name, problem)
         return tree, decoded
+
+    async def create(self, tree: Tree, decoded: DecodedObject) -> WriteResult:
+        """Creates the decoded object."""
+        try:
+            return await create(self.state, self.served, self.namespace, tree, self.options, applied=decoded)
+        except Undecodable as error:  # by the rules of its kind
+            raise _inconvertible(self.served, tree["metadata"], error) from error
 
     def _read(self) -> Tree:
         """Returns the applied configuration; raises BadRequest if it is not an object of this path."""

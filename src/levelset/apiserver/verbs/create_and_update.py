@@ -93,7 +93,7 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
             await run_limited(state.expensive_work, validate, is_large=is_large)
         else:
             strategy.validate_new(state, served, tree, decoded.causes)
-        if decoded.version or served.rules.warnings is not None:
+        if decoded.version or served.rules.warnings is not None or (served.custom and "finalizers" in metadata):
             accept = partial(strategy.accept_new, served, tree, decoded, options, is_applied=is_applied)
             await run_off_loop(state.expensive_work, accept) if is_large else accept()
         if options.authorizer is not None or served.prefix in state.write_checks:
@@ -416,7 +416,7 @@ def _check_preconditions(served: ServedResource, name: str, tree: Tree, old: Tre
     if uid and uid != found:
         raise _other_uid(served, tree["metadata"].get("namespace"), name, uid, found)
     if version in ("", "0") and not served.rules.unconditional_update:
-        cause = field_errors.invalid("metadata.resourceVersion", version or 0, "must be specified for an update")
+        cause = field_errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise status_errors.invalid(served, name, [cause], kind=served.plural)
     if version not in ("", "0", str(item.revision)):
         raise status_errors.stale(served, name, version)

@@ -298,7 +298,7 @@ def _with_fields(container: Object, given: Object) -> Object:
 
 def prepare_pod_part(new: Object, old: Object, subresource: str, _now: str) -> None:
     """Completes a status: its class, the first address and the list of addresses, and the states of containers."""
-    status, former = new.get("status"), map_member(old, "status")
+    former = map_member(old, "status")
     if subresource in ("ephemeralcontainers", "resize"):
         new["spec"] = copy_tree(new.get("spec") or {})  # parts of it are shared with the old one
         set_pod_defaults(new)
@@ -309,7 +309,7 @@ def prepare_pod_part(new: Object, old: Object, subresource: str, _now: str) -> N
             new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
     if subresource != "status":
         return
-    status = new["status"] = status or {}
+    status = new["status"] = map_member(new, "status")
     for name in ("qosClass", "observedGeneration"):
         if not status.get(name) and former.get(name):
             status[name] = former[name]

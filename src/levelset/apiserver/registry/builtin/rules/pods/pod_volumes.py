@@ -282,7 +282,8 @@ CLAIM_SPEC: Final = Table(
 
 
 def _only_labels_and_annotations(value: Any, at: str, out: list[Cause], _context: Any) -> None:
-    for name, one in (value or {}).items():
+    metadata: dict[str, Any] = value or {}
+    for name, one in metadata.items():
         # As Go tells what is set: a list or a map that is empty, and a pointer to zero.
         is_set = one or isinstance(one, (list, dict)) or (name == "deletionGracePeriodSeconds" and one is not None)
         if is_set and name not in ("annotations", "labels"):
