@@ -46,7 +46,7 @@ from levelset.apiserver.schema.validation import is_mismatch
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
-from levelset.errors import ApiError, BadPatch, Cause
+from levelset.errors import ApiError, BadPatch, BadTime, Cause
 from levelset.objects import encode_tree
 from levelset.objects.json_tree import is_list, is_map
 from levelset.patch.field_paths import list_elements, path
@@ -217,6 +217,8 @@ def complete_new(
             rules.record_user(tree, options.user)
         if rules.admit_create is not None:
             rules.admit_create(tree)
+    except BadTime as error:
+        raise Undecodable(str(error)) from error
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
@@ -286,6 +288,8 @@ def prepare_update(
     """
     try:
         return _prepare_update(state, served, old, new, options=options, applied=applied, check=check)
+    except BadTime as error:
+        raise Undecodable(str(error)) from error
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from levelset.apiserver.resources.served_resource import Object
-from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import BadTime
 from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.timestamps import MicroTime, format_time, parse_time
@@ -57,7 +56,7 @@ def _normalize_micro_times(tree: Object, names: Iterable[str]) -> None:
     for name in names:
         if tree.get(name):
             if _MICRO_TIME.fullmatch(tree[name]) is None:
-                raise Undecodable(f"{name} must be a time with microseconds, such as 2026-01-01T00:00:00.000000Z")
+                raise BadTime(f"{name} must be a time with microseconds, such as 2026-01-01T00:00:00.000000Z")
             tree[name] = _normalized(tree[name], micros=True)
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "ClaimAdmission",
     "prepare_claim_create",
     "prepare_claim_part",
+    "prepare_claim_update",
     "prepare_volume_create",
     "prepare_volume_part",
     "set_claim_defaults",
