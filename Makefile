@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-envtest test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman test-docker test-redis kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-corpus test-envtest test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman test-docker test-redis kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin record-corpus
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -38,6 +38,9 @@ test-kube: .venv/dev.installed ## everything that must hold on a real kube-apise
 
 test-differential: .venv/dev.installed ## generated requests to our server and to kube-apiserver side by side, 2 min (builds it); DIFFERENTIAL="--sequences 500"
 	@scripts/test-differential $(DIFFERENTIAL)
+
+test-corpus: .venv/dev.installed ## hundreds of CRDs and thousands of objects of other projects, as kube-apiserver answered them, and their models (gets them with Go); CORPUS="--source kueue"
+	@scripts/test-corpus $(CORPUS)
 
 test-envtest: .venv/dev.installed ## Go suites with envtest on our server and on kube-apiserver, with the times of both (builds them); ENVTEST="--on levelset"
 	@scripts/test-envtest $(ENVTEST)
@@ -108,6 +111,9 @@ docs: .venv/dev.installed ## run every snippet of README and docs, and check the
 
 record-builtin: .venv/dev.installed ## record kube-apiserver's answers to built-in objects again (builds it); AREAS=jobs for some
 	@$(PY) -m scripts.record_builtin $(AREAS)
+
+record-corpus: .venv/dev.installed ## record kube-apiserver's answers to the corpus of test-corpus again (builds it)
+	@scripts/test-corpus --record
 
 images: .venv/dev.installed ## record the pictures of the README again
 	@$(PY) scripts/record_terminal.py

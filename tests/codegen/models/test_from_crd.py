@@ -93,6 +93,19 @@ def test_null_and_absence_differ_where_the_schema_says_so():
     assert decode_tree(encode_tree(found.spec)) == {"maybe": None, "mode": "", "size": 1}
 
 
+@pytest.mark.parametrize("required", [[], ["spec"]])
+def test_a_spec_may_be_null_where_the_schema_says_so(required):
+    document = deepcopy(crd())
+    schema = schema_of(document)
+    schema["properties"]["spec"] = {"type": "object", "nullable": True, "properties": {"a": TEXT}}
+    schema["required"] = required
+    source = models_from_crd(document)["gadgetry_v1.py"]
+    assert "class Gadget(\n    Resource[GadgetSpec | None, GadgetStatus]," in source
+    data = b'{"apiVersion":"example.dev/v1","kind":"Gadget","metadata":{},"spec":null}'
+    found = decode(load(f"generated_null_spec_{len(required)}", source).Gadget, data)
+    assert (found.spec, encode(found)) == (None, data)
+
+
 def test_lists_and_maps_have_merge_markers():
     markers = declarations_of(gadget().GadgetSpec)
     assert {name: repr(one[0]) for name, one in markers.items() if name in ("tags", "parts", "labels", "half")} == {

@@ -306,7 +306,8 @@ class _Writer:
             return "Object"
         self.words.add("Resource")
         status = "None" if kind.status is None else self.type(kind.status)
-        return f"Resource[{self.type(kind.spec.type)}, {status}]"
+        spec = self.type(kind.spec.type)
+        return f"Resource[{f'{spec} | None' if kind.spec.nullable else spec}, {status}]"
 
     def _keywords(self, kind: Kind) -> tuple[str, ...]:
         for word in ("Column", "Scale"):

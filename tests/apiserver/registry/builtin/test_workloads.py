@@ -107,3 +107,12 @@ async def test_the_selector_of_a_replication_controller_defaults_to_the_template
     del tree["spec"]["selector"]
     made = await kinds.create(("", "v1", "replicationcontrollers"), tree)
     assert made["spec"]["selector"] == {"app": "w"}
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("3", "3"), ("0", "1"), ("-2", "1"), ("x", "1")])
+async def test_a_daemon_set_keeps_the_generation_of_its_template(given: str | None, expected: str) -> None:
+    kinds = await KindsHarness.make()
+    name = "deprecated.daemonset.template.generation"
+    metadata = {"name": "w", "annotations": {} if given is None else {name: given}}
+    made = await kinds.create(("apps", "v1", "daemonsets"), {**workload(), "metadata": metadata})
+    assert made["metadata"]["annotations"] == {name: expected}

@@ -12,7 +12,7 @@ from levelset.apiserver.registry.builtin.rules.checks import quantity
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.objects.lazy_pattern import Pattern
-from levelset.objects.names import check_dns1123_label
+from levelset.objects.names import check_dns1123_label, check_label_value
 
 __all__ = ["object_warnings"]
 
@@ -199,6 +199,26 @@ def _node_selector(spec: Object, at: str) -> Iterator[str]:
             yield f"{at}.nodeSelector[{name}]: {_NODE_LABELS[name]}"
 
 
+def _node_affinity(spec: Object, at: str) -> Iterator[str]:
+    affinity = map_member(map_member(spec, "affinity"), "nodeAffinity")
+    required, preferred = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
+    where = f"{at}.affinity.nodeAffinity"
+    for index, one in enumerate(list_member(map_member(affinity, required), "nodeSelectorTerms")):
+        yield from _node_term(one, f"{where}.{required}.nodeSelectorTerms[{index}]")
+    for index, one in enumerate(list_member(affinity, preferred)):
+        term, place = map_member(one, "preference"), f"{where}.{preferred}[{index}].preference"
+        yield from _node_term(term, place, with_values=True)
+
+
+def _node_term(term: Object, at: str, *, with_values: bool = False) -> Iterator[str]:
+    for index, one in enumerate(list_member(term, "matchExpressions")):
+        where = f"{at}.matchExpressions[{index}]"
+        if one.get("key") in _NODE_LABELS:
+            yield f"{where}.key: {one['key']} is {_NODE_LABELS[one['key']]}"
+        for number, value in enumerate(list_member(one, "values") if with_values else ()):
+            yield from (f"{where}.values[{number}]: {value} is invalid, {why}" for why in check_label_value(value))
+
+
 def _spread(spec: Object, at: str) -> Iterator[str]:
     for index, one in enumerate(list_member(spec, "topologySpreadConstraints")):
         where = f"{at}.topologySpreadConstraints[{index}]"
@@ -330,6 +350,7 @@ def _driver(driver: Object, _old: Object | None) -> Iterator[str]:
 # By the first member that a warning is about, in the order of kube-apiserver; only those in the spec are called.
 _SPEC_WARNERS: Final[tuple[tuple[str, Callable[[Object, str], Iterator[str]]], ...]] = (
     ("nodeSelector", _node_selector),
+    ("affinity", _node_affinity),
     ("topologySpreadConstraints", _spread),
     ("volumes", _volumes),
     ("hostAliases", _aliases),

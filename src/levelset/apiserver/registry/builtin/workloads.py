@@ -4,6 +4,7 @@ from levelset.apiserver.registry.builtin.normal_forms import set_canonical_list
 from levelset.apiserver.registry.builtin.pods import set_pod_spec_defaults
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
+from levelset.apiserver.schema.formats import INT64
 
 __all__ = [
     "TEMPLATE_GENERATION",
@@ -150,8 +151,11 @@ TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def prepare_daemon_set_create(tree: Object) -> None:
-    """Sets the annotation that counts the changes of the template."""
-    tree["metadata"].setdefault("annotations", {})[TEMPLATE_GENERATION] = "1"
+    """Sets the annotation that counts the changes of the template; a count that is given goes on."""
+    annotations = tree["metadata"].setdefault("annotations", {})
+    given = annotations.get(TEMPLATE_GENERATION, "")
+    is_count = given.isascii() and given.isdigit() and 1 <= int(given) <= INT64[1]
+    annotations[TEMPLATE_GENERATION] = str(int(given)) if is_count else "1"
 
 
 def prepare_daemon_set_update(new: Object, old: Object) -> None:
