@@ -174,7 +174,7 @@ async def _ours(corpus: Corpus) -> tuple[Facts, dict[str, Any], list[Played]]:
 
 def _show(found: Sequence[Comparison], forms: dict[str, Any], limit: int) -> None:
     """Prints what differs; with the answers of the last recording, at which places."""
-    recorded = json.loads(gzip.decompress(_FORMS.read_bytes())) if _FORMS.exists() else {}
+    recorded: dict[str, Any] = json.loads(gzip.decompress(_FORMS.read_bytes())) if _FORMS.exists() else {}
     for one in found[:limit]:
         print(f"{one.name}\n  recorded {str(one.recorded)[:600]}\n  answered {str(one.answered)[:600]}")
         if one.name in recorded and one.name in forms:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml as _yaml  # noqa: F401 - pytester unloads what its tests have loaded, and yaml cannot be loaded twice
 
 from levelset.apiserver import ApiServer, ConnectionInfo, write_kubeconfig
 from tests.testing.test_pytest_plugin import ALONE, HEAD

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import urllib.error
-import urllib.request
 from typing import Any, Final
 
 from levelset import Client, LevelsetError, Ref
@@ -80,6 +78,10 @@ async def _answer(client: Client, ref: Ref[Any], message: str, session: str) -> 
 
 def _send(url: str, message: str, session: str) -> str:
     body = json.dumps({"message": message, "session": session}).encode()
+    # Imported late: they bring parsers of mails along, and most systems are started without a chat.
+    import urllib.error  # noqa: PLC0415
+    import urllib.request  # noqa: PLC0415
+
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - of a Service
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
