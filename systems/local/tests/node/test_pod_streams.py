@@ -14,7 +14,7 @@ from levelset.objects import to_tree
 from levelset.testing import Cluster
 from levelset_local.node import PodReconciler, node_controller, pod_streams
 from systems.local.tests.node.fake_node import pod, status
-from systems.local.tests.node.test_real_processes import is_ready, machine_node, served
+from systems.local.tests.node.test_real_processes import is_ready, machine_node, served, web_port
 
 pytestmark = pytest.mark.real_time
 
@@ -64,7 +64,7 @@ async def test_commands_output_and_ports_of_a_pod(cluster: Cluster, tmp_path: Pa
                 await run(sources, web, "ls", container="none")
             assert sources.portforward is not None
             connect = await sources.portforward(request(web))
-            connection = await connect(8080)
+            connection = await connect(web_port())
             connection.writer.write(b"GET / HTTP/1.0\r\n\r\n")
             assert (await connection.reader.read()).endswith(b"hello")
             connection.writer.close()
