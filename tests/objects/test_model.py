@@ -1,8 +1,12 @@
+import gc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from levelset.objects import Model, Object, decode
 from levelset.objects.model import python_name, wire_name
+from tests.objects.samples import Website
 
 BUILTIN_FIELDS = (Path(__file__).parent / "builtin_fields.txt").read_text().split()
 
@@ -43,3 +47,26 @@ def test_no_two_fields_of_the_builtin_kinds_share_a_python_name():
 @pytest.mark.parametrize("wire", ["$ref", "x-kubernetes-map-type", "3d", "", "__", "éclair"])
 def test_any_wire_name_gives_a_usable_identifier(wire):
     assert python_name(wire).isidentifier()
+
+
+def test_the_garbage_collector_does_not_track_decoded_objects():
+    site = decode(Website, b'{"spec":{"image":"x","ports":[{"name":"http"}]},"status":{"conditions":[]}}')
+    assert [part for part in (site, site.metadata, site.spec, site.status) if gc.is_tracked(part)] == []
+
+
+def test_a_class_may_have_a_dict_of_its_own():
+    class Noted(Object, api="example.dev/v1", dict=True):
+        """Its objects have attributes that are no fields."""
+
+    noted = decode(Noted, b'{"metadata":{"name":"a"}}')
+    noted.__dict__["note"] = "seen"
+    assert (noted.name, noted.__dict__) == ("a", {"note": "seen"})
+
+
+def test_a_class_whose_values_may_refer_to_themselves_can_be_tracked():
+    class Loose(Model, gc=True):
+        parts: dict[str, Any] = {}
+
+    loose = Loose(parts={})
+    loose.parts["whole"] = loose
+    assert gc.is_tracked(loose)

@@ -16,7 +16,7 @@ from levelset.objects import codec
 from levelset.objects.cached_object import Head, without_managed_fields
 from levelset.objects.meta import DeleteOptions, Preconditions
 from levelset.objects.ref import GroupVersionKind
-from levelset.objects.resource import ORIGIN, Object, PartialObjectMetadata
+from levelset.objects.resource import Object, PartialObjectMetadata, origin_of
 from levelset.objects.unstructured import Unstructured
 
 __all__ = [
@@ -88,7 +88,7 @@ def request_body_of(obj: Any) -> RequestBody:
     found = _sendable(obj.__class__)
     if found is not None:
         meta = obj.metadata
-        has_origin = ORIGIN in obj.__dict__
+        has_origin = origin_of(obj) is not None
         return RequestBody(found, meta.name, meta.namespace, meta.resource_version, has_origin, None, obj)
     if isinstance(obj, PartialObjectMetadata):
         raise ConfigError(f"{obj.name}: PartialObjectMetadata cannot be written; patch the object, or read all of it")

@@ -15,7 +15,7 @@ from levelset.errors import BadObject
 from levelset.objects import timestamps, unknown_fields
 from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.quantity import Quantity
-from levelset.objects.resource import ORIGIN, Object, origin_of, with_origin
+from levelset.objects.resource import Object, origin_of, set_origin, with_origin
 from levelset.objects.scheme import Scheme
 from levelset.objects.timestamps import MicroTime
 from levelset.objects.unstructured import Unstructured
@@ -65,8 +65,7 @@ def reader(kind: type[T]) -> Callable[[bytes], T]:
         except UNREADABLE as error:
             return cast("Any", reread(kind, raw, error))
         if is_object or isinstance(made, Object):
-            members: Any = made.__dict__  # `with_origin` inlined: this runs for every object
-            members[ORIGIN] = raw
+            set_origin(made, raw)
         return made
 
     return read

@@ -17,14 +17,20 @@ from levelset.objects.meta import ListMeta, ObjectMeta, StatusDetails
 from levelset.objects.model import Model, ModelType, field, replace
 from levelset.objects.ref import Ref, ref_to
 
-__all__ = ["ORIGIN", "ApiStatus", "KindType", "Object", "PartialObjectMetadata", "Resource", "origin_of", "with_origin"]
+__all__ = [
+    "ApiStatus",
+    "KindType",
+    "Object",
+    "PartialObjectMetadata",
+    "Resource",
+    "origin_of",
+    "set_origin",
+    "with_origin",
+]
 
 SpecT = TypeVar("SpecT")
 StatusT = TypeVar("StatusT")
 O = TypeVar("O", bound="Object")  # noqa: E741  # the letter the type checker shows
-
-ORIGIN: Final = "_origin"
-"""The key in an object's `__dict__` under which its origin is stored."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -144,7 +150,23 @@ def _annotating(annotate: Callable[[Any], dict[str, Any]], more: dict[str, Any])
     return lambda how: {**more, **annotate(how)}
 
 
-class Object(Model, metaclass=KindType, dict=True):
+class _Origin:
+    """The slot of a decoded object's origin: no field of the struct, so that no JSON can set it.
+
+    A slot and not a `__dict__`, which takes 200 bytes more for each object, and which only structs may have that the
+    garbage collector tracks.
+    """
+
+    __slots__ = ("_origin",)
+
+    _origin: bytes
+
+
+set_origin: Final[Callable[[Any, bytes], None]] = _Origin.__dict__["_origin"].__set__
+"""Stores the origin of an object that is not shared yet; for hot paths (see `with_origin`)."""
+
+
+class Object(_Origin, Model, metaclass=KindType):
     """An object of any kind: metadata, and the fields that the class adds.
 
     Kinds with a spec and a status are `Resource`s; this is the base of those without, such as ConfigMap:
@@ -182,8 +204,7 @@ class Object(Model, metaclass=KindType, dict=True):
 
     def __replace__(self, **changes: Any) -> Self:
         made = msgspec.structs.replace(self, **changes)
-        origin = self.__dict__.get(ORIGIN)
-        return made if origin is None else with_origin(made, origin)
+        return with_origin(made, origin_of(self))
 
     def __copy__(self) -> Self:
         return self.__replace__()
@@ -266,15 +287,14 @@ class ApiStatus(Object, api="v1", kind="Status", plural="status"):
 
 def origin_of(obj: Object) -> bytes | None:
     """The JSON that an object was decoded from, or None for one that was not decoded."""
-    found: bytes | None = obj.__dict__.get(ORIGIN)
+    found: bytes | None = getattr(obj, "_origin", None)
     return found
 
 
 def with_origin(obj: O, origin: bytes | None) -> O:
     """Stores the origin of an object and returns the object; for codecs, before the object is shared."""
     if origin is not None:
-        members: Any = obj.__dict__
-        members[ORIGIN] = origin
+        set_origin(obj, origin)
     return obj
 
 

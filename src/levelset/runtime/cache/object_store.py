@@ -18,7 +18,7 @@ from levelset.objects import codec
 from levelset.objects.cached_object import CachedObject, set_decoded
 from levelset.objects.label_selectors import LabelSelector
 from levelset.objects.ref import GroupVersionKind, Ref
-from levelset.objects.resource import ORIGIN, Object, PartialObjectMetadata
+from levelset.objects.resource import Object, PartialObjectMetadata, set_origin
 from levelset.objects.unstructured import Unstructured
 from levelset.runtime.cache.cache_sync import Readiness
 from levelset.runtime.cache.change import Change
@@ -390,7 +390,7 @@ class DecodedObjects(Generic[K]):
             obj = self._reread(cached, error)
         if not self.limit:
             return obj
-        obj.__dict__[ORIGIN] = raw
+        set_origin(obj, raw)
         # Decoding may run user code, which may have read the same object: then this result is not stored.
         if retain and cached.decoded is found:
             if found is None:
