@@ -33,6 +33,10 @@ async def take(events: Any, number: int) -> list[Any]:
         return [await anext(events) for _ in range(number)]
 
 
+async def take_all(events: Any) -> list[Any]:
+    return [event async for event in events]
+
+
 def shape(events: list[Any]) -> list[tuple[str, str]]:
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
@@ -125,7 +129,7 @@ async def test_an_expired_resource_version_is_an_error_event() -> None:
 
 
 @virtual
-async def test_a_watch_from_a_future_revision_is_silent_until_then() -> None:
+async def test_a_watch_from_a_future_revision_begins_when_it_is_reached() -> None:
     async with open_server() as api:
         now = int(await api.revision())
         async with aclosing(api.watch(CONFIGMAPS, resourceVersion=str(now + 2))) as events:
@@ -134,6 +138,31 @@ async def test_a_watch_from_a_future_revision_is_silent_until_then() -> None:
             for name in ("a", "b", "c"):
                 await api.create(CONFIGMAPS, configmap(name))
             assert shape(await reader) == [("ADDED", "c")]
+
+
+@virtual
+async def test_a_watch_from_a_revision_that_is_not_reached_ends_with_an_error_event() -> None:
+    async with open_server() as api:
+        began, now = asyncio.get_running_loop().time(), int(await api.revision())
+        events = [event async for event in api.watch(CONFIGMAPS, resourceVersion="999999")]
+        assert asyncio.get_running_loop().time() - began == 3
+        assert [(one["type"], one["object"]["code"], one["object"]["message"]) for one in events] == [
+            ("ERROR", 504, f"Timeout: Too large resource version: 999999, current: {now}")
+        ]
+
+
+@pytest.mark.parametrize(("reached", "seconds"), [(False, 2), (True, 5)])
+@virtual
+async def test_the_timeout_of_a_watch_includes_the_wait_for_its_revision(*, reached: bool, seconds: int) -> None:
+    async with open_server() as api:
+        began, now = asyncio.get_running_loop().time(), int(await api.revision())
+        events = api.watch(CONFIGMAPS, resourceVersion=str(now + 1), timeoutSeconds=str(seconds))
+        reader = asyncio.create_task(take_all(events))
+        await asyncio.sleep(1)
+        if reached:
+            await api.create(CONFIGMAPS, configmap("a"))
+        assert await reader == []
+        assert round(asyncio.get_running_loop().time() - began, 3) == seconds
 
 
 @virtual

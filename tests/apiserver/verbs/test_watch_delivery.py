@@ -583,11 +583,11 @@ def item(revision: int, label: str = "0", key: str = KEY) -> Item:
     return Item(key, json.dumps(tree, separators=(",", ":")).encode(), revision, 1, 1)
 
 
-def topic(form: response_format.Representation | None = None, min_revision: int = 0, **parameters: str) -> Topic:
+def topic(form: response_format.Representation | None = None, **parameters: str) -> Topic:
     served = Catalog(builtin_kinds()).find("", "v1", "configmaps")
     assert served is not None
     selectors = read_selectors({name: (value,) for name, value in parameters.items()})
-    return Topic(served, "n", None if selectors is None else selectors.resolve(served), form, min_revision)
+    return Topic(served, "n", None if selectors is None else selectors.resolve(served), form)
 
 
 def decoded(event: bytes | None) -> Any:
@@ -632,12 +632,6 @@ def test_objects_that_start_or_stop_matching_a_selector_are_added_or_deleted(
     if event:
         assert event["object"]["metadata"]["labels"] == {"l": "1"}
         assert event["object"]["metadata"]["resourceVersion"] == "2"
-
-
-def test_changes_up_to_the_minimum_revision_revision_are_not_sent() -> None:
-    encoder = Encoder(topic(min_revision=5), lambda: NOW)
-    assert encoder.change(Change(5, KEY, None, item(5))) is None
-    assert encoder.change(Change(6, KEY, None, item(6))) is not None
 
 
 def test_a_deleted_object_of_an_older_schema_is_converted() -> None:

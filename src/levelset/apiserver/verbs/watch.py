@@ -75,16 +75,12 @@ _Events = Generator[bytes, None, None]
 
 
 class Topic(msgspec.Struct, frozen=True):
-    """The options of a watch; watchers with equal topics get the same bytes.
-
-    `min_revision` is a future revision that the client has already seen: changes up to it are not sent.
-    """
+    """The options of a watch; watchers with equal topics get the same bytes."""
 
     served: ServedResource
     namespace: str | None
     selection: Selectors | None
     form: Representation | None = None
-    min_revision: int = 0
 
     @property
     def prefix(self) -> str:
@@ -98,13 +94,12 @@ class Topic(msgspec.Struct, frozen=True):
 class Encoder:
     """Encodes changes as the events of one topic."""
 
-    __slots__ = ("_is_plain", "_min_revision", "_now", "_object", "_selection", "_served", "_topic", "is_table")
+    __slots__ = ("_is_plain", "_now", "_object", "_selection", "_served", "_topic", "is_table")
 
     def __init__(self, topic: Topic, now: Callable[[], datetime]) -> None:
         self._topic = topic
         self._served = topic.served
         self._selection = topic.selection
-        self._min_revision = topic.min_revision
         self._now = now
         self.is_table = topic.form is not None and topic.form.kind == response_format.TABLE
         self._is_plain = topic.form is None
@@ -112,8 +107,6 @@ class Encoder:
 
     def change(self, change: Change, *, with_header: bool = False) -> bytes | None:
         """Returns the event of a change; None if the topic does not include it."""
-        if change.revision <= self._min_revision:
-            return None
         before, after = change.before, change.after
         if self._selection is not None:
             before = before if self._matches(before) else None
@@ -275,7 +268,7 @@ class ConvertedWatch:
         self._encoder = Encoder(topic, state.now)
         self._has_header = False
         self._timer: asyncio.TimerHandle | None = None
-        self._revision = min(after or 0, state.storage.revision)
+        self._revision = after or 0
 
     async def run(self, *, bookmarks: bool) -> None:
         """Sends the current objects (unless the watch starts after a revision), and then every change."""
@@ -722,6 +715,11 @@ class WatchQuery(msgspec.Struct, frozen=True):
     not_older: int = 0
     timeout: float | None = None
 
+    @property
+    def min_revision(self) -> int:
+        """The revision that the storage must have reached before the watch can begin."""
+        return max(self.not_older, self.after or 0)
+
 
 def watch(
     state: ServerState,
@@ -733,15 +731,15 @@ def watch(
 ) -> Response:
     """Opens a watch: the response is a stream of events, one JSON object per line or WebSocket frame.
 
-    Raises BadRequest or Invalid for invalid options. A resourceVersion that is expired, or that initial events should
-    have and the storage does not reach, is reported as an ERROR event.
+    Raises BadRequest or Invalid for invalid options. A resourceVersion that is expired, or that the storage does not
+    reach within 3 s, is reported as an ERROR event.
     """
     query = parse_watch_options(served, request.parameters)
     topic = Topic(served, namespace, query.selection, form)
     if form is not None and form.kind == response_format.METADATA_LIST:
         topic = replace(topic, selection=NOTHING)  # as upstream: no event has this form
     timeout = query.timeout or state.random.uniform(_MIN_TIMEOUT_SECONDS, _MAX_TIMEOUT_SECONDS)
-    start = _open if query.not_older <= state.storage.revision else _open_when_reached
+    start = _open if query.min_revision <= state.storage.revision else _open_when_reached
     if is_websocket(request):
         return accept_websocket(request, lambda socket: start(state, topic, query, timeout, WebSocketSink(socket)))
     return Response(200, _HEADERS, lambda sink: start(state, topic, query, timeout, sink))
@@ -814,21 +812,30 @@ class WebSocketSink:
 
 
 def _open_when_reached(state: ServerState, topic: Topic, query: WatchQuery, timeout: float, sink: Sink) -> None:
-    """Opens the watch once the storage has the version that its initial events must not be older than."""
+    """Opens the watch once the storage has reached the revision that it begins at.
+
+    A client of another server, or of one whose data was restored from an older copy, has a revision that is not reached
+    for long. kube-apiserver lets its plain watches wait in silence, and the client serves stale objects meanwhile.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
 
     async def wait_and_open() -> None:
         try:
-            await wait_revision(state, query.not_older)
+            await wait_revision(state, query.min_revision)
         except FutureRevision as error:
             sink.write(error_event(error))
             sink.close()
         else:
-            _open(state, topic, query, timeout, sink)
+            timer.cancel()
+            _open(state, topic, query, timeout - (loop.time() - began), sink)
 
     def stop() -> None:
+        timer.cancel()
         task.cancel()
 
-    task = asyncio.get_running_loop().create_task(wait_and_open(), name=f"watch of {topic.prefix} in the future")
+    timer = loop.call_later(timeout, sink.close)
+    task = loop.create_task(wait_and_open(), name=f"watch of {topic.prefix} in the future")
     sink.when_closed(stop)
 
 
@@ -836,8 +843,6 @@ def _open(state: ServerState, topic: Topic, query: WatchQuery, timeout: float, s
     watcher = Watcher(sink, bookmarks=query.bookmarks)
     revision = state.storage.revision
     after = revision if query.after == -1 else query.after
-    if after is not None and after > revision:
-        topic = msgspec.structs.replace(topic, min_revision=after)
     loop = asyncio.get_running_loop()
     watcher.timers.append(loop.call_later(timeout, watcher.end))
     if query.bookmarks:
