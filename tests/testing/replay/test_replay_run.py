@@ -14,8 +14,9 @@ from levelset import Context, Controller, StateMap, owns, remembers, replace, re
 from levelset.errors import ConfigError
 from levelset.runtime.recording import read_recording, recorded
 from levelset.runtime.recording.entries import FORMAT, Begin, End, Request, Spawn, Start
-from levelset.testing import Cluster
+from levelset.testing import Cluster, faults
 from levelset.testing.replay import ReplayDiffers, assert_replays, replay
+from levelset.testing.replay.replayer import Replayer
 from tests.testing.replay.operators import (
     Config,
     Website,
@@ -183,6 +184,61 @@ def test_a_worker_that_waits_when_a_recording_is_switched_on_or_off_is_recorded_
         begun = [one.key for one in read_recording(tmp_path / f"run-{number}") if isinstance(one, Begin)]
         assert set(begun) == {f"test/recorded-{number}"}
         assert assert_replays(tmp_path / f"run-{number}", controller).requests == 2
+
+
+def test_a_reconcile_that_begins_right_after_one_that_ran_when_recording_began_is_recorded(tmp_path: Path) -> None:
+    async def use(cluster: Cluster) -> None:
+        await cluster.create(site("running"))
+        await cluster.create(site("waiting"))
+        await cluster.advance(0.2)
+        await cluster.processes[0].manager.start_recording(tmp_path / "run")
+        await cluster.advance(5)
+
+    controller = deployment(concurrency=1)
+    record(None, controller, use=use)
+    assert "test/waiting" in {one.key for one in read_recording(tmp_path / "run") if isinstance(one, Begin)}
+    assert_replays(tmp_path / "run", controller)
+
+
+@pytest.mark.parametrize("reconcile", [deploy, many_things])
+def test_a_recording_that_ends_anywhere_replays_up_to_there(tmp_path: Path, reconcile: Any) -> None:
+    async def use(cluster: Cluster) -> None:
+        await cluster.create(site())
+        await cluster.advance(1)
+
+    controller = Controller(Website, reconcile, owns(Config), name="websites")
+    record(tmp_path / "run", controller, use=use)
+    entries = read_recording(tmp_path / "run")
+    for end in range(1, len(entries)):
+        replayer = Replayer(entries[:end], [controller])
+        replayer.run()
+        assert replayer.difference is None
+
+
+@pytest.mark.parametrize("on_at", [0.4, 0.6], ids=["made while it records", "made before"])
+def test_a_read_that_waited_for_a_write_that_is_not_recorded_replays(tmp_path: Path, on_at: float) -> None:
+    async def count(found: Website, ctx: Context) -> Any:
+        if found.name == "first":
+            await asyncio.sleep(0.5)
+            await ctx.apply(config(found), owner=found)
+            await asyncio.sleep(60)  # it still runs when the other one reads
+        names = sorted(one.name for one in await ctx.list(Config))
+        await ctx.set_status(found, WebsiteStatus(seen=" ".join(names)))
+
+    async def use(cluster: Cluster) -> None:
+        await cluster.advance(5)  # the first events, of the lists, are late as well
+        await cluster.create(site("first"))
+        await cluster.advance(on_at)
+        await cluster.processes[0].manager.start_recording(tmp_path / "run")
+        await cluster.advance(0.7 - on_at)
+        await cluster.create(site("second"))
+        await cluster.advance(10)
+
+    controller = Controller(Website, count, owns(Config), name="websites")
+    record(None, controller, use=use, faults=[faults.delayed_watch(1.0, kinds=[Config])])
+    status = [one.body for one in read_recording(tmp_path / "run") if isinstance(one, Request)]
+    assert b'"seen":"first"' in status[0]
+    assert_replays(tmp_path / "run", controller)
 
 
 def test_a_changed_reconciler_is_named_at_its_first_different_request(tmp_path: Path) -> None:

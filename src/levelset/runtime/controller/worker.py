@@ -154,7 +154,7 @@ class WorkerPool(Generic[K]):
                 if deliver is not None and outcome is not None:
                     await deliver(outcome)
                     now = clock()  # the consumer may have taken long
-                due = scheduler.take_nowait(now) if streak < _MAX_STREAK else None
+                due = scheduler.take_nowait(now) if streak < _MAX_STREAK and self.tracer is tracer else None
         return due
 
     def ages(self) -> list[float]:

@@ -31,6 +31,7 @@ __all__ = [
     "Event",
     "Leader",
     "More",
+    "OtherWrite",
     "ReasonEntry",
     "Request",
     "Resume",
@@ -44,8 +45,8 @@ __all__ = [
     "rows_in",
 ]
 
-FORMAT: Final = 2
-"""The version of the format; a reader refuses a higher one. In the first one no entry was flat."""
+FORMAT: Final = 3
+"""The version of the format; a reader refuses a higher one. In 1 no entry was flat, in 2 there was no `OtherWrite`."""
 
 
 class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -245,6 +246,23 @@ class ControllerEntry(Entry, tag=16, array_like=True, frozen=True, gc=False):
     concurrency: int
 
 
+class OtherWrite(Entry, tag=17, array_like=True, frozen=True, gc=False):
+    """A write of this client outside of the recorded reconciles: reads wait until the cache shows it.
+
+    It is of a reconcile that had begun before the recording, or of code outside of reconciles; or the cache had not
+    shown it yet when the recording began. Without a name it concerned many objects of the kind.
+    """
+
+    group: str
+    version: str
+    kind: str
+    name: str | None
+    namespace: str | None
+    resource_version: str | None
+    uid: str | None = None
+    is_gone: bool = False
+
+
 FLAT: Final[dict[int, tuple[type[Entry], int]]] = {
     2: (Batch, 5),
     5: (Begin, 8),
@@ -286,6 +304,7 @@ INPUTS: Final = (
     Answer,
     Discovery,
     Leader,
+    OtherWrite,
     Stop,
 )
 """The entries that a replay performs; the others it compares."""

@@ -19,12 +19,14 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 
 from levelset.aio import timing
-from levelset.client.internals import attach_tap, known_documents
+from levelset.client.internals import attach_tap, known_documents, observe_writes
 from levelset.client.object_types import view_of
+from levelset.client.request_body import Write
 from levelset.client.transport.interface import Call, Response
 from levelset.errors import ConfigError
 from levelset.runtime.cache.cluster import Cluster, cluster_sources
 from levelset.runtime.cache.informer import Informer
+from levelset.runtime.cache.reader import CacheSource
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.request import Request
 from levelset.runtime.controller.traced_tasks import (
@@ -76,7 +78,7 @@ class Recorder:
         self._tasks = self._requests = 0
         self._scopes: dict[Informer, int] = {}
         self._previous_factory: Any = None
-        self._detach_tap: Callable[[], None] | None = None
+        self._detach_client: list[Callable[[], object]] = []
         self._writer: RecordingWriter | None = None
         self._values: list[Any] = _Nothing()
         """The entries that are not encoded yet: objects and flat rows, in order."""
@@ -208,6 +210,25 @@ class Recorder:
             events = [BatchEvent(0, b""), *objects, BatchEvent(2, table.resource_version.encode())]
             self._add(entries.Batch(self._now(), number, informer.observed, events, is_snapshot=True))
 
+    def _add_unseen(self, source: CacheSource) -> None:
+        """Records the writes that a cache has not shown yet."""
+        gvk = source.scope.gvk
+        for one in source.writes.by_key.values():
+            namespace, _, name = one.key.rpartition("/")
+            version = one.opaque if one.version is None else str(one.version)
+            is_gone = one.gone is not None or one.is_vague
+            words = gvk.group, gvk.version, gvk.kind, None if name == "*" else name, namespace or None, version
+            if not one.is_silent:
+                self._add(entries.OtherWrite(self._now(), *words, uid=one.gone, is_gone=is_gone))
+
+    def _record_write(self, write: Write) -> None:
+        """Records a write outside of the recorded reconciles, if it is to an object that a cache may hold."""
+        if current_task() is not None or not any(one.concerns(write.gvk) for one in cluster_sources(self._cluster)):
+            return
+        gvk = write.gvk
+        words = gvk.group, gvk.version, gvk.kind, write.name, write.namespace, write.resource_version
+        self._add(entries.OtherWrite(self._now(), *words, uid=write.uid, is_gone=write.is_gone))
+
     # --- requests (CallTap) -----------------------------------------------------------------------------------------
 
     def begin_call(self, call: Call) -> "tuple[int, TracedTask] | Call | None":
@@ -335,9 +356,11 @@ class Recorder:
         self._cluster.attach(self)
         for source in cluster_sources(self._cluster):
             self._add_snapshot(source.informer)
+            self._add_unseen(source)
         for path, body in known_documents(self._cluster.client):
             self._add(entries.Discovery(self._now(), path, "", 200, body))
-        self._detach_tap = attach_tap(self._cluster.client, self)
+        client = self._cluster.client
+        self._detach_client = [attach_tap(client, self), observe_writes(client, self._record_write)]
         self._previous_factory = self._loop.get_task_factory()
         self._loop.set_task_factory(self._create_task)
 
@@ -346,8 +369,8 @@ class Recorder:
             if timer is not None:
                 timer.cancel()
         self._cluster.attach(None)
-        if self._detach_tap is not None:
-            self._detach_tap()
+        for detach in self._detach_client:
+            detach()
         if self._loop.get_task_factory() == self._create_task:
             self._loop.set_task_factory(self._previous_factory)
 

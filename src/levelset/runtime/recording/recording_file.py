@@ -249,6 +249,7 @@ _Entries: Final = list[
     | entries.Leader
     | entries.Stop
     | entries.ControllerEntry
+    | entries.OtherWrite
 ]
 
 

@@ -21,6 +21,7 @@ from levelset.client import Retries
 from levelset.client.client import Client
 from levelset.client.internals import attach_tap
 from levelset.client.object_types import Item, Kind, OnlyMetadata, View, view_of
+from levelset.client.request_body import Write
 from levelset.client.transport.interface import Call, Response
 from levelset.errors import BadObject, ConfigError
 from levelset.objects.cached_object import decode_cached
@@ -115,6 +116,8 @@ class Replayer:
         self._works: dict[asyncio.Task[Any] | None, Coroutine[Any, Any, Any]] = {}
         """What each worker runs, to say where it waits."""
         self._is_closing = False
+        self._is_torn = not isinstance(entries[-1], kinds.Stop)
+        """Whether the recording may end in the middle of what a task did in one go: what followed is not known."""
         self._discovering: GatedTask | None = None
 
     def run(self) -> None:
@@ -146,6 +149,9 @@ class Replayer:
                 return
             case _:
                 self._position += 1
+        self._perform_input(entry)
+
+    def _perform_input(self, entry: Entry) -> None:
         match entry:
             case kinds.ScopeEntry():
                 self._scopes[entry.number] = self._informer(entry)
@@ -156,6 +162,8 @@ class Replayer:
                 if entry.scope in self._applying:
                     next(self._applying[entry.scope], None)
                     self._drain()
+            case kinds.OtherWrite():
+                self._record_write(entry)
             case kinds.WatchFailed():
                 self._scope(entry.scope).record_error(entry.error, None, is_persistent=entry.is_persistent)
             case kinds.Begin():
@@ -179,6 +187,15 @@ class Replayer:
             for _ in applying:
                 pass
         self._drain()
+
+    def _record_write(self, entry: kinds.OtherWrite) -> None:
+        """Has reads wait until the caches show a write that no replayed reconcile makes."""
+        assert self._cluster is not None, "it is open"
+        gvk = GroupVersionKind(entry.group, entry.version, entry.kind)
+        words = entry.name, entry.namespace, entry.resource_version
+        for source in cluster_sources(self._cluster):
+            if source.concerns(gvk):
+                source.record(Write(gvk, *words, uid=entry.uid, is_gone=entry.is_gone))
 
     def _in_loop(self, steps: Iterator[None]) -> Iterator[None]:
         """Runs each step as a callback of the loop, which the code of a cache may need."""
@@ -301,7 +318,7 @@ class Replayer:
 
     @property
     def _is_over(self) -> bool:
-        return self.difference is not None or self._is_closing
+        return self.difference is not None or self._is_closing or (self._is_torn and self._current() is None)
 
     def _current(self) -> Entry | None:
         while self._position in self._done:
