@@ -1,0 +1,133 @@
+"""Runs the whole default suite: a folder of tests per pytest process, twice as many processes as cores at a time.
+
+Each process waits for others, for sockets and clocks at times, and another one works meanwhile. The longest folders
+begin first, so that all end at about the same time. A folder that passed is one line; of one that failed, the whole
+output is printed. The last line counts the tests of all folders.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+FIRST = [
+    "tests/cli",
+    "tests/testing/explore",
+    "systems/dcp/tests",
+    "tests/apiserver",
+    "tests/project",
+    "tests/runtime",
+    "tests/apiserver/security",
+    "systems/local/tests",
+    "systems/omnia/tests",
+    "tests/conformance",
+    "tests/patch",
+    "tests/storage",
+    "tests/objects",
+]
+"""Folders that take longest, by processor time; some are part of another one, which then runs without them."""
+_NO_TESTS = 5
+_COUNTS = re.compile(r"(\d+) (passed|failed|error|skipped|xfailed)")
+
+
+class Finished(NamedTuple):
+    """A folder whose tests have ended."""
+
+    folder: str
+    code: int
+    seconds: float
+    output: str
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The numbers of the last line of pytest."""
+        lines = self.output.splitlines() or [""]
+        return Counter({word: int(number) for number, word in _COUNTS.findall(lines[-1])})
+
+
+def main() -> int:
+    """Runs all folders, and returns the code of the process."""
+    signal.signal(signal.SIGTERM, _end)
+    began = time.monotonic()
+    folders = [*FIRST, *sorted(set(_folders()) - set(FIRST))]
+    failed, counts = list[str](), Counter[str]()
+    for finished in run(folders, processes=2 * (os.cpu_count() or 1)):
+        counts.update(finished.counts)
+        if finished.code not in {0, _NO_TESTS}:
+            failed.append(finished.folder)
+            print(finished.output)
+        summary = ", ".join(f"{number} {word}" for word, number in finished.counts.items()) or "no test"
+        elapsed = time.monotonic() - began
+        print(f"{elapsed:6.1f} s  {finished.folder}: {summary} in {finished.seconds:.1f} s", flush=True)
+    if failed:
+        print(f"failed: {', '.join(sorted(failed))}; the output of each is above", flush=True)
+    print(f"{counts['passed']} passed, {counts['failed'] + counts['error']} failed")
+    return 1 if failed else 0
+
+
+def run(folders: list[str], *, processes: int) -> Iterator[Finished]:
+    """Runs the tests of each folder in a process of its own, and yields them as they end."""
+    waiting, done = SimpleQueue[str](), SimpleQueue[Finished]()
+    running: set[subprocess.Popen[bytes]] = set()
+    for folder in folders:
+        waiting.put(folder)
+
+    def work() -> None:
+        while True:
+            try:
+                folder = waiting.get_nowait()
+            except Empty:
+                return
+            done.put(_run_folder(folder, _inner(folder, folders), running))
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(processes)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in folders:
+            yield done.get()
+    finally:
+        for process in list(running):
+            process.terminate()
+
+
+def _run_folder(folder: str, ignored: list[str], running: set[subprocess.Popen[bytes]]) -> Finished:
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        arguments = [sys.executable, "-m", "pytest", folder, *(f"--ignore={one}" for one in ignored)]
+        process = subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+        running.add(process)
+        code = process.wait()
+        running.discard(process)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    return Finished(folder, code, time.monotonic() - began, text)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+def _inner(folder: str, folders: list[str]) -> list[str]:
+    """The parts of a folder that run by themselves."""
+    return [one for one in folders if one.startswith(f"{folder}/")]
+
+
+def _folders() -> list[str]:
+    found = [*ROOT.glob("tests/*/"), *ROOT.glob("systems/*/tests/")]
+    return [str(path.relative_to(ROOT)) for path in found if path.name != "__pycache__" and path.is_dir()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
