@@ -27,17 +27,16 @@ from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 from scripts.kube_binaries import Missing, build
+from scripts.levelset_server import ROOT, run_levelset
 
 __all__ = ["Expectations", "Outcome", "main", "outcome_of", "read_expectations"]
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 EXPECTATIONS: Final = ROOT / "tests" / "e2e" / "expectations.toml"
 _TARGETS: Final = {
     # A spec waits until a continue token has expired, which would take longer than a spec may with the default period.
     "serve": ["serve", "--rbac", "--compaction", "60"],
     "up": ["up", "tests.e2e.data_plane", "--dashboard", "no"],
 }
-_COMMAND: Final = "from levelset.cli.main import main; main()"
 _RAN: Final = re.compile(r"(\d+) Passed \| (\d+) Failed \| \d+ Pending")
 _WHY: Final = re.compile(
     r"^  \[(?:FAILED|TIMEDOUT|INTERRUPTED|PANICKED)\] (?!in \[)(.*?)\n  In \[", re.MULTILINE | re.DOTALL
@@ -160,32 +159,10 @@ def _end(process: "subprocess.Popen[str]") -> str:
 @contextmanager
 def run_server(target: str, folder: Path, agnhost: Path, kubectl: Path) -> Generator[Path]:
     """Runs the command of a target; yields its kubeconfig when it is ready."""
-    kubeconfig = folder / "kubeconfig"
-    command = [sys.executable, "-c", _COMMAND, *_TARGETS[target], "--kubeconfig", str(kubeconfig)]
-    environment = {**os.environ, "LEVELSET_AGNHOST": str(agnhost), "PYTHONPATH": str(ROOT)}
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--output", "json"],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line.startswith("{"):
-                raise Missing(
-                    f"levelset {' '.join(command[3:])} did not start: {(folder / 'server.log').read_text()[-2000:]}"
-                )
-            print(f"{target}: {json.loads(line)['url']}, logs in {folder}", flush=True)
-            if target == "serve":
-                _create_node(kubectl, kubeconfig)
-            yield kubeconfig
-        finally:
-            process.terminate()
-            process.wait(60)
+    with run_levelset(_TARGETS[target], folder, {"LEVELSET_AGNHOST": str(agnhost)}) as kubeconfig:
+        if target == "serve":
+            _create_node(kubectl, kubeconfig)
+        yield kubeconfig
 
 
 def _create_node(kubectl: Path, kubeconfig: Path) -> None:

@@ -42,6 +42,9 @@ _FIRST_STEPS: Final = (
 )
 @durability_option
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The server's port; any free one if 0.")
+@click.option(
+    "--rbac", is_flag=True, help="Authorize other users than the owner by RBAC, service accounts of Pods among them."
+)
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
 @dashboard_option(default="0")
@@ -54,6 +57,7 @@ def up(
     targets: tuple[str, ...],
     data: str,
     port: int,
+    rbac: bool,
     dashboard: int | None,
     dashboard_actions: bool,
     log_json: bool,
@@ -82,7 +86,7 @@ def up(
         if project.targets and not found.parts:
             raise UsageError(f"{', '.join(targets) or 'pyproject.toml'}: there are no Controllers to run")
     words = ["--local", "--port", str(port), "--output", output, *(["--log-json"] if log_json else [])]
-    words += ["--verbose"] if verbose else []
+    words += [*(["--rbac"] if rbac else []), *(["--verbose"] if verbose else [])]
     for name, value in {**options, "data": None if data == "memory" else data}.items():
         words += [f"--{name}", value] if value else []
     waiting = partial(progress, output=shown)

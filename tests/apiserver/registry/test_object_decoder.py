@@ -72,3 +72,12 @@ def test_managed_fields_of_a_client_are_not_validated_by_the_schema() -> None:
 def test_a_wrong_type_in_a_custom_resource_is_a_cause() -> None:
     causes = apply_schema(WIDGETS, widget(spec={"color": 5}), WriteOptions(), dropped=[]).causes
     assert [(one.field, one.reason) for one in causes] == [("spec.color", "FieldValueTypeInvalid")]
+
+
+def test_line_breaks_in_the_bytes_of_a_built_in_kind_are_ignored_and_not_stored() -> None:
+    tree: dict[str, Any] = {"metadata": {"name": "a"}, "binaryData": {"key": "aGVs\r\nbG8=\n", "other": "aGk="}}
+    apply_schema(configmaps(make_state()[0]), tree, WriteOptions(), dropped=[])
+    assert tree["binaryData"] == {"key": "aGVsbG8=", "other": "aGk="}
+    tree["binaryData"] = {"key": "aGVs bG8="}
+    with pytest.raises(Undecodable):
+        apply_schema(configmaps(make_state()[0]), tree, WriteOptions(), dropped=[])

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from levelset.apiserver.kubeconfig_file import ConnectionInfo, read_kubeconfig, write_kubeconfig
-from levelset.errors import ConfigError
+from levelset.client import Client
+from levelset.errors import ConfigError, Forbidden
+from levelset.http import Peer
+from levelset.kinds.core_v1 import ConfigMap
 from levelset.runtime.manager.local_server import open_local_server
 
 
@@ -51,3 +54,14 @@ async def test_objects_in_a_file_survive_with_the_secrets_of_their_server(tmp_pa
         async with open_local_server(str(tmp_path / "kubeconfig"), data=str(tmp_path / "data.db")) as box:
             tokens.append(box.server.token)
     assert tokens[0] == tokens[1]
+
+
+async def test_with_rbac_other_users_need_a_role_and_the_owner_does_not(tmp_path: Path) -> None:
+    async with (
+        open_local_server(str(tmp_path / "kubeconfig"), rbac=True) as box,
+        await Client.connect(box.server) as owner,
+        await Client.connect(box.server, peer=Peer("jane")) as jane,
+    ):
+        await owner.list(ConfigMap, namespace="default")
+        with pytest.raises(Forbidden):
+            await jane.list(ConfigMap, namespace="default")

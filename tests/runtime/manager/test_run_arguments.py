@@ -12,9 +12,10 @@ def test_no_arguments_are_all_defaults():
 
 def test_all_options_are_parsed_joined_or_separate():
     words = ["--local", "--kubeconfig", "a b", "--context=work", "-n", "shop", "--health=0.0.0.0:8081", "--log-json"]
-    words.append("--leader=shop")
+    words += ["--leader=shop", "--rbac"]
     assert read_arguments(words) == Arguments(
         local=True,
+        rbac=True,
         kubeconfig="a b",
         context="work",
         namespaces=("shop",),

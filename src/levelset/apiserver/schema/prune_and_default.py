@@ -11,7 +11,7 @@ from levelset.apiserver.schema.embedded_metadata import METADATA
 from levelset.apiserver.schema.json_values import copy_tree, join
 from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_list, as_map
 
-__all__ = ["IDENTITY", "Resolve", "fill", "prune", "without_nulls", "zeros_for_nulls"]
+__all__ = ["IDENTITY", "Resolve", "decode_as_go", "fill", "prune", "without_nulls"]
 
 IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 """The members that every object has, whatever its schema declares."""
@@ -86,8 +86,11 @@ class _Pruner:
 _ZEROS: dict[str, Tree] = {"object": {}, "string": "", "integer": 0, "number": 0, "boolean": False, "quantity": "0"}
 
 
-def zeros_for_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:
-    """Replaces null items of lists and null values of maps by zero values: so Go decodes them for built-in kinds."""
+def decode_as_go(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:
+    """Decodes the values of a built-in kind in place, as Go does.
+
+    Null items of lists and null values of maps become zero values, and base64 loses its line breaks.
+    """
     node = resolve(node)
     members, items = as_map(tree), as_list(tree)
     if depth > MAX_DEPTH:
@@ -97,17 +100,23 @@ def zeros_for_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0)
             child = node.child(name)
             if child is None:
                 continue
-            if value is not None:
-                zeros_for_nulls(child, value, resolve=resolve, depth=depth + 1)
+            if isinstance(value, str):
+                members[name] = _without_line_breaks(resolve(child), value)
+            elif value is not None:
+                decode_as_go(child, value, resolve=resolve, depth=depth + 1)
             elif name not in node.properties and (zero := _ZEROS.get(resolve(child).type)) is not None:
                 members[name] = copy_tree(zero)
     elif items is not None and node.items is not None:
         zero = _ZEROS.get(resolve(node.items).type)
         for at, one in enumerate(items):
             if one is not None:
-                zeros_for_nulls(node.items, one, resolve=resolve, depth=depth + 1)
+                decode_as_go(node.items, one, resolve=resolve, depth=depth + 1)
             elif zero is not None:
                 items[at] = copy_tree(zero)
+
+
+def _without_line_breaks(node: Node, text: str) -> str:
+    return text.replace("\r", "").replace("\n", "") if node.format == "byte" else text
 
 
 def without_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:

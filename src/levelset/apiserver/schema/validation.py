@@ -23,7 +23,7 @@ from levelset.apiserver.schema.embedded_metadata import METADATA, check_identity
 from levelset.apiserver.schema.formats import is_quantity, text_format
 from levelset.apiserver.schema.json_values import copy_tree, is_member, join
 from levelset.apiserver.schema.list_keys import duplicates, identity, is_unchanged, key_of
-from levelset.apiserver.schema.prune_and_default import Resolve, fill, prune, without_nulls, zeros_for_nulls
+from levelset.apiserver.schema.prune_and_default import Resolve, decode_as_go, fill, prune, without_nulls
 from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_list, as_map, read_schema
 from levelset.apiserver.schema.validator_code import CodeGenerator, Function, Mode
 from levelset.errors import Cause, LevelsetError
@@ -376,7 +376,7 @@ class Compiled:
         """Removes nulls that are not allowed and sets defaults."""
         try:
             if self._definitions.are_builtin:
-                zeros_for_nulls(self._node, tree, resolve=self._definitions.resolve)
+                decode_as_go(self._node, tree, resolve=self._definitions.resolve)
             without_nulls(self._node, tree, resolve=self._definitions.resolve)
             fill(self._node, tree, resolve=self._definitions.resolve)
         except RecursionError:

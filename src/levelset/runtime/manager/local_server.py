@@ -100,6 +100,7 @@ async def open_local_server(
     data: str | None = None,
     durability: Literal["full", "normal"] = "full",
     port: int | None = None,
+    rbac: bool = False,
     system: System | None = None,
     certificate: "CertificateFiles | None" = None,
     token: str | None = None,
@@ -109,7 +110,8 @@ async def open_local_server(
     Objects are in memory, or in the file `data` together with the server's secrets. ConfigError if the kubeconfig file
     exists and was not written by levelset. It serves with the `certificate`, if given, at the host that this is for;
     otherwise with one of its own or, without the extra `tls`, plain HTTP; always on the loopback interface. A `token`
-    of the caller is not written to the kubeconfig, which has a placeholder. The `system` provides the address range of
+    of the caller is not written to the kubeconfig, which has a placeholder. With `rbac`, all users but the owner are
+    authorized by RBAC. The `system` provides the address range of
     Services and the sources of pod logs.
     """
     # Imported late: the server takes a while to load, and most programs connect to an existing one.
@@ -135,6 +137,7 @@ async def open_local_server(
             **serving,
             "token": token or first,
             "tokens": more,
+            "rbac": rbac,
             "cluster_defaults": True,
             "compaction": _COMPACTION_SECONDS,
         }

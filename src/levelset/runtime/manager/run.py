@@ -58,6 +58,7 @@ USAGE: Final = """\
   --data PATH        with --local, the file that stores the objects (default: in memory)
   --durability NAME  with --data, full (default: every write survives a loss of power) or normal (quicker)
   --port NUMBER      with --local, the port of the API server (default: any free port)
+  --rbac             with --local, authorize other users than the owner by RBAC, service accounts among them
   --context NAME     the context in the kubeconfig
   --namespace NAME   reconcile only this namespace; for several, give it once for each
   --leader NAME      elect a leader among replicas with the Lease of this name; the others wait
@@ -82,6 +83,7 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True):
     data: str | None = None
     durability: Literal["full", "normal"] | None = None
     port: int | None = None
+    rbac: bool = False
     leader: str | None = None
     shards: str | None = None
     health: tuple[str, int] | None = None
@@ -94,7 +96,14 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True):
     help: bool = False
 
 
-_FLAGS: Final = {"--local": "local", "--log-json": "log_json", "--verbose": "verbose", "--help": "help", "-h": "help"}
+_FLAGS: Final = {
+    "--local": "local",
+    "--rbac": "rbac",
+    "--log-json": "log_json",
+    "--verbose": "verbose",
+    "--help": "help",
+    "-h": "help",
+}
 _VALUES: Final = {
     "--kubeconfig": "kubeconfig",
     "--context": "context",
@@ -351,17 +360,22 @@ class _Program:
         if not parsed.local:
             if whole.needs_own_server:
                 raise ConfigError(f"{whole.name}: needs an API server of its own; pass --local, or leave it out")
-            where = parsed.kubeconfig
-            client = await Client.connect(where, context=parsed.context, **options)
+            client = await Client.connect(parsed.kubeconfig, context=parsed.context, **options)
             await stack.enter_async_context(client)
         else:
             # Imported late, as the server that it starts: most programs talk to one that is there already.
             from levelset.runtime.manager.command_hints import HintSpelling  # noqa: PLC0415
             from levelset.runtime.manager.local_server import open_local_server  # noqa: PLC0415
 
-            where, durability = parsed.data, parsed.durability or "full"
             local = await stack.enter_async_context(
-                open_local_server(parsed.kubeconfig, data=where, durability=durability, port=parsed.port, system=whole)
+                open_local_server(
+                    parsed.kubeconfig,
+                    data=parsed.data,
+                    durability=parsed.durability or "full",
+                    port=parsed.port,
+                    rbac=parsed.rbac,
+                    system=whole,
+                )
             )
             client = await Client.connect(local.server, **options)
             await stack.enter_async_context(client)
@@ -466,6 +480,7 @@ def _merged(given: Arguments, parsed: Arguments) -> Arguments:
         durability=parsed.durability,
         output=parsed.output,
         port=parsed.port,
+        rbac=parsed.rbac,
     )
 
 

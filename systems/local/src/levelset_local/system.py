@@ -57,6 +57,9 @@ class Options(Struct, frozen=True, kw_only=True):
     """Additional variables for every container."""
     namespaces: bool = False
     """Whether containers find volumes at their mount paths and the Pod's name as the host name, by Linux namespaces."""
+    all_addresses: bool = False
+    """Whether programs listen on all addresses, and not on `$POD_IP`: a port is then that of one program only, and a
+    Service with the same port as its Pods is not proxied, as its cluster IP is an address of the program, too."""
 
 
 def local_system(options: Options | None = None) -> System:
@@ -67,13 +70,14 @@ def local_system(options: Options | None = None) -> System:
 class DataPlane:
     """The controllers of workloads, Pods, volumes, EndpointSlices and Services for one node.
 
-    Without `proxies` the addresses of Services are not listened on. The caller opens the node's runner and the proxies,
-    and closes them after the controllers have stopped.
+    Without `proxies` the addresses of Services are not listened on; `all_addresses` is that of `Options`. The caller
+    opens the node's runner and the proxies, and closes them after the controllers have stopped.
     """
 
-    def __init__(self, node: Node, proxies: Proxies | None = None) -> None:
+    def __init__(self, node: Node, proxies: Proxies | None = None, *, all_addresses: bool = False) -> None:
         self.node = node
         self.proxies = proxies
+        self._all_addresses = all_addresses
         self._logs = pod_logs(node)
         self._pods = PodReconciler(node)
         self.pod_streams = pod_streams(node, self._pods.find_run)
@@ -98,7 +102,9 @@ class DataPlane:
             claims_controller(self.node.folder),
             volumes_controller(self.node.folder),
         ]
-        return made if self.proxies is None else [*made, services_controller(self.proxies)]
+        if self.proxies is None:
+            return made
+        return [*made, services_controller(self.proxies, all_addresses=self._all_addresses)]
 
     async def pod_logs(self, request: LogRequest) -> AsyncIterator[bytes]:
         """The log of a Pod's container, for the server's `log` subresource."""
@@ -127,7 +133,7 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
                     namespaces=options.namespaces,
                     environment={**environment, RESOLVER_VARIABLE: resolver.url, **options.environment},
                 )
-                plane = DataPlane(node, proxies)
+                plane = DataPlane(node, proxies, all_addresses=options.all_addresses)
                 yield System(
                     name="local",
                     controllers=plane.controllers,

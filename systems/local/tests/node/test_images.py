@@ -39,6 +39,13 @@ def test_a_command_takes_precedence_over_the_table() -> None:
         command(images(), command=["sh"])
 
 
+def test_the_line_of_an_image_stands_for_an_absolute_path_that_only_the_image_has() -> None:
+    assert command(images(), command=["/manager", "run"], args=["-v"]) == ("web", "--one", "run", "-v")
+    assert command(images("/manager"), command=["/manager"]) == ("/manager",)
+    with pytest.raises(NoProgram, match=r"its command '/manager' is no program of this machine"):
+        command(images(), image="ghcr.io/other/thing", command=["/manager"])
+
+
 def test_a_command_below_a_mount_path_is_not_checked() -> None:
     mounts = [{"name": "scripts", "mountPath": "/scripts"}]
     assert command(images(), command=["/scripts/run"], volumeMounts=mounts) == ("/scripts/run",)

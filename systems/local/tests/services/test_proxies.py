@@ -34,6 +34,19 @@ def test_a_cluster_ip_routes_to_the_ready_pods() -> None:
     assert listeners(of, *pods) == {ListenAddress("127.96.0.1", 80): Route((("127.1.1.1", 8080), ("127.1.1.3", 8080)))}
 
 
+@pytest.mark.parametrize(
+    ("target", "pods", "is_proxied"),
+    [(80, (), False), (None, (), False), (8080, (), True), ("http", (), False), ("http", ("127.1.1.1",), True)],
+)
+def test_where_programs_listen_on_all_addresses_they_have_the_port_of_their_service(
+    target: int | str | None, pods: tuple[str, ...], is_proxied: bool
+) -> None:
+    of = service(uid="u1", ports=[{"port": 80, "targetPort": target}])
+    slices = plan_slices(of, [pod("a", ip) for ip in pods], []).wanted
+    assert bool(plan_listeners(of, slices, all_addresses=True)) is is_proxied
+    assert plan_listeners(of, slices)
+
+
 def test_a_service_without_pods_has_a_listener() -> None:
     assert listeners(service(uid="u1")) == {ListenAddress("127.96.0.1", 80): Route()}
 

@@ -76,7 +76,8 @@ class Images:
         """The command line of a container, before `$(VAR)` is expanded; raises NoProgram if there is none.
 
         The Pod's annotation takes precedence over the container's command, and that over the table. The container's
-        args are appended in each case.
+        args are appended in each case. A command that is an absolute path which only the image has, such as `/manager`,
+        is the program of the image: the line of the table stands for it, and its other words stay.
         """
         annotated = _annotated(pod, container)
         if annotated:
@@ -84,11 +85,12 @@ class Images:
         if container.command:
             if self._is_here(container.command[0], container):
                 return (*container.command, *container.args)
-            raise NoProgram(self._no_command(container))
+            if not container.command[0].startswith(os.sep):
+                raise NoProgram(self._no_command(container))
         line = self._line(container.image or "")
         if line is None:
-            raise NoProgram(self._no_line(container))
-        return (*line, *container.args)
+            raise NoProgram(self._no_command(container) if container.command else self._no_line(container))
+        return (*line, *container.command[1:], *container.args)
 
     def _line(self, image: str) -> tuple[str, ...] | None:
         names = (image, *_tagged(image))

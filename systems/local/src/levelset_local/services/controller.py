@@ -14,13 +14,14 @@ RETRY_SECONDS = 2.0
 """The seconds until an address that could not be listened on is tried again."""
 
 
-def services_controller(proxies: Proxies) -> Controller[Service]:
+def services_controller(proxies: Proxies, *, all_addresses: bool = False) -> Controller[Service]:
     """Listens on each port of each Service that is reachable here, and forwards to the ready endpoints.
 
     Services are not written to. If an address cannot be listened on, an event has the reason, once, and it is tried
-    again every two seconds. The caller closes `proxies` after the controller has stopped.
+    again every two seconds. The caller closes `proxies` after the controller has stopped. `all_addresses` is that of
+    `plan_listeners`.
     """
-    reconciler = _ServiceReconciler(proxies)
+    reconciler = _ServiceReconciler(proxies, all_addresses)
     return Controller(
         Service,
         reconciler.reconcile,
@@ -34,13 +35,15 @@ def services_controller(proxies: Proxies) -> Controller[Service]:
 class _ServiceReconciler:
     """Reconciles Services, and remembers the last error that was recorded for each."""
 
-    def __init__(self, proxies: Proxies) -> None:
+    def __init__(self, proxies: Proxies, all_addresses: bool) -> None:
         self._proxies = proxies
+        self._all_addresses = all_addresses
         self._recorded: dict[Ref[Service], str] = {}
 
     async def reconcile(self, service: Service, ctx: Context) -> Action | None:
         slices = await ctx.list(EndpointSlice, namespace=service.namespace, labels={SERVICE_NAME: service.name})
-        errors = await self._proxies.serve(service.ref, plan_listeners(service, slices))
+        wanted = plan_listeners(service, slices, all_addresses=self._all_addresses)
+        errors = await self._proxies.serve(service.ref, wanted)
         self._record(service, "; ".join(map(str, errors)), ctx)
         return requeue(RETRY_SECONDS) if errors else None
 

@@ -48,12 +48,15 @@ class Route(Struct, frozen=True):
     sticky: float | None = None
 
 
-def plan_listeners(service: Service, slices: Iterable[EndpointSlice]) -> dict[ListenAddress, Route]:
+def plan_listeners(
+    service: Service, slices: Iterable[EndpointSlice], *, all_addresses: bool = False
+) -> dict[ListenAddress, Route]:
     """The listeners that a Service should have, each with its route.
 
     A cluster IP has one if it is a loopback address, as this machine cannot listen on any other; a node port has one on
     127.0.0.1. Headless and ExternalName Services have none. A route has the ready endpoints; if there are none, those
-    that still serve while they are terminating.
+    that still serve while they are terminating. With `all_addresses`, where programs listen on all addresses, there is
+    none at a port that the program itself has: it is reached at the cluster IP already, and could not listen otherwise.
     """
     if service.spec.type == "ExternalName":
         return {}
@@ -64,9 +67,19 @@ def plan_listeners(service: Service, slices: Iterable[EndpointSlice]) -> dict[Li
         if protocol == "SCTP":
             continue
         route = Route(tuple(sorted(set(_endpoints(port, present)))), _affinity(service))
+        own = _own_ports(port, route) if all_addresses else set[int]()
         for address, number in _addresses(service, port):
+            if number in own:
+                continue
             listeners[ListenAddress(address, number, "UDP" if protocol == "UDP" else "TCP")] = route
     return listeners
+
+
+def _own_ports(port: ServicePort, route: Route) -> set[int]:
+    """The ports that the Pods of a Service have, or may have: that of a name is known with the first endpoint only."""
+    if isinstance(port.target_port, str):
+        return {number for _, number in route.endpoints} or {port.port}
+    return {port.target_port or port.port}
 
 
 def _addresses(service: Service, port: ServicePort) -> Iterator[tuple[str, int]]:
