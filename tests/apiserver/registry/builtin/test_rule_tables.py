@@ -89,3 +89,9 @@ def test_absent_and_empty_values_are_equal_as_in_go():
     assert equal([{"a": 1, "b": None}], [{"a": 1}])
     assert not equal({"a": 1}, {})
     assert not equal([1], [1, 2])
+
+
+def test_a_false_that_is_written_differs_from_an_absent_one():
+    assert not equal({"automountServiceAccountToken": False}, {})
+    assert not equal({}, {"enableServiceLinks": False})
+    assert equal({"a": 0}, {})

@@ -116,3 +116,11 @@ async def test_a_daemon_set_keeps_the_generation_of_its_template(given: str | No
     metadata = {"name": "w", "annotations": {} if given is None else {name: given}}
     made = await kinds.create(("apps", "v1", "daemonsets"), {**workload(), "metadata": metadata})
     assert made["metadata"]["annotations"] == {name: expected}
+
+
+async def test_the_data_of_a_controller_revision_never_changes_not_even_from_empty_to_absent() -> None:
+    kinds = await KindsHarness.make()
+    revisions = ("apps", "v1", "controllerrevisions")
+    made = await kinds.create(revisions, {"revision": 1, "data": {"a": {"b": []}}})
+    assert await kinds.refused_update(revisions, {**made, "data": {}}) == {"data": "FieldValueInvalid"}
+    assert (await kinds.update(revisions, {**made, "revision": 2}))["revision"] == 2

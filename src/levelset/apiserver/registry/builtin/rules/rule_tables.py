@@ -299,12 +299,17 @@ def value_at(tree: Any, path: str) -> Any:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two values are equal as Go has them: an absent value equals an empty one."""
+    """Whether two values are equal as Go has them: an absent value equals an empty one, but for false.
+
+    A false that is no pointer's is left out before (`written_members.py`), so one that is there differs from none.
+    """
     if one == other:
         return True
     if one is None or other is None:
         one, other = (other, one) if one is None else (one, other)
-        return all(equal(value, None) for value in one.values()) if one.__class__ is dict else not one
+        if one.__class__ is dict:
+            return all(equal(value, None) for value in one.values())
+        return not one and one is not False
     if one.__class__ is dict and other.__class__ is dict:
         return all(equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())
     if one.__class__ is list and other.__class__ is list:

@@ -454,7 +454,13 @@ def _revision_data(tree: Any, _at: str, out: list[Cause], _context: Any) -> None
         out.append(field_errors.required("data", "data must be a valid JSON object"))
 
 
+def _revision_change(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    # Any JSON, which Go compares as it is: an empty value is not an absent one.
+    if new.get("data") != old.get("data"):
+        immutable(new.get("data"), old.get("data"), "data", out)
+
+
 CONTROLLER_REVISION: Final = KindRules(
     rules=Table(("revision", non_negative), ("", on_create(_revision_data)), root=True),
-    changes=(("data", immutable),),
+    changes=(("", _revision_change),),
 )
