@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-corpus test-envtest test-peers test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman test-docker test-redis kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin record-corpus
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-corpus test-envtest test-peers test-operators test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman test-docker test-redis kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin record-corpus
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -47,6 +47,10 @@ test-envtest: .venv/dev.installed ## Go suites with envtest on our server and on
 
 test-peers: .venv/dev.installed ## the suites of kopf, the official Python clients and kr8s on our server (installs and builds them); PEERS="--suite kr8s"
 	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.peer_suites $(PEERS)
+
+test-operators: .venv/dev.installed ## operators of other projects, unmodified, on our server with RBAC and a data plane (builds them)
+	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.operator_binaries > /dev/null
+	@$(PY) -m pytest -m operators tests/operators
 
 test-browser: .venv/dev.installed ## the dashboard in a real browser: its pages, and attacks on it (needs Chromium)
 	@$(PY) -m pytest -m browser tests/dashboard systems/dcp/tests
