@@ -115,3 +115,13 @@ def test_an_update_with_very_many_entries_is_validated_in_linear_time(fields: di
     began = time.process_time()
     rules.validate(pod, pod | {"metadata": {"name": "a", "namespace": "default", "labels": {"a": "b"}}})
     assert time.process_time() - began < 5  # comparing each with all others takes half a minute
+
+
+async def test_the_options_of_a_mount_without_a_path_are_checked_too() -> None:
+    kinds = await KindsHarness.make()
+    container = {"name": "a", "image": "a", "volumeMounts": [{"name": "v", "subPath": "/a"}]}
+    assert await kinds.refused(PODS, {"spec": {"containers": [container]}}) == {
+        "spec.containers[0].volumeMounts.subPath": "FieldValueInvalid",
+        "spec.containers[0].volumeMounts[0].mountPath": "FieldValueRequired",
+        "spec.containers[0].volumeMounts[0].name": "FieldValueNotFound",
+    }

@@ -164,7 +164,7 @@ def _mounts(container: Any, at: str, out: list[Cause], pod: Any) -> None:
         if path in devices.values():
             detail = "must not already exist as a path in volumeDevices"
             out.append(field_errors.invalid(f"{where}.mountPath", path, detail))
-        if len(mount) > 2:
+        if len(mount) > 2 or not path:
             _mount_options(mount, at, where, out, container)
 
 
