@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -163,13 +164,16 @@ def test_objects_in_a_file_stay_and_health_is_served_by_each_generation(tmp_path
         assert "crd         sites.example.dev" not in process.until("running     second")
 
 
-def test_the_port_of_the_server_can_be_chosen(tmp_path: Path) -> None:
+def test_the_port_and_the_version_of_the_server_can_be_chosen(tmp_path: Path) -> None:
     write(tmp_path, "first")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with developing(tmp_path, "site.py:sites", "--port", str(port)) as process:
+    options = ("--port", str(port), "--kubernetes-version", "1.32")
+    with developing(tmp_path, "site.py:sites", *options) as process:
         (url,) = [line.split()[1] for line in process.until("running     first") if line.startswith("url ")]
         assert url.endswith(f":{port}")
+        with urllib.request.urlopen(f"{url}/version", context=ssl._create_unverified_context()) as response:
+            assert b'"v1.32.0+levelset"' in response.read()
 
 
 def test_an_address_of_health_that_is_none_is_a_usage_error(tmp_path: Path) -> None:

@@ -137,6 +137,8 @@ async def test_kinds_names_and_namespaces_are_completed_from_the_server() -> Non
         assert await completed("why", "pod/") == ["pod/pair", "pod/web"]
         assert await completed("why", "pod/w") == ["pod/web"]
         assert await completed("why", "-n", "other", "pod/") == []
+        assert await completed("why", "pod", "w") == ["web"]  # as two words
+        assert await completed("why", "pod/web", "") == await completed("why", "pod", "web", "") == []
         assert await completed("logs", "") == ["pod/pair", "pod/web"]  # the only kind with a log
         assert "default" in await completed("why", "-n", "def")
 

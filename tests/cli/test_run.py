@@ -67,6 +67,11 @@ def test_an_unknown_shell_is_refused_with_the_known_ones() -> None:
         (["no_such_module_here"], "there is no module no_such_module_here"),
         (["tests.cli.fixtures.operator:Site"], "has no Controllers; name one, as in tests.cli.fixtures.operator:NAME"),
         (["tests.cli.fixtures.operator:stranger", "--health", "x"], "--health x: must be a port"),
+        (
+            ["tests.cli.fixtures.operator:stranger", "--data", "a.db", "--port", "0"],
+            "--data and --port: of the API server",
+        ),
+        (["--dashboard", "no_such_module_here"], "there is no module no_such_module_here"),
         (["tests.cli.fixtures.operator:stranger", "--kubeconfig", "/nowhere/at/all"], "/nowhere/at/all"),
     ],
 )
@@ -92,5 +97,22 @@ def test_run_stops_cleanly_while_the_server_is_unreachable(tmp_path: Path) -> No
 
 
 def test_the_options_become_arguments_of_the_program() -> None:
-    options = {"local": True, "log_json": False, "context": None, "namespace": ("shop", "bank"), "output": "text"}
-    assert program_arguments(options) == ["--local", "--namespace", "shop", "--namespace", "bank", "--output", "text"]
+    options = {
+        "local": True,
+        "port": 8443,
+        "log_json": False,
+        "context": None,
+        "namespace": ("shop", "bank"),
+        "output": "text",
+    }
+    assert program_arguments(options) == [
+        "--local",
+        "--port",
+        "8443",
+        "--namespace",
+        "shop",
+        "--namespace",
+        "bank",
+        "--output",
+        "text",
+    ]

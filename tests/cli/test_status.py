@@ -102,10 +102,12 @@ async def test_why_shows_the_reasons_and_the_result_of_each_reconcile(kind: str)
 
 async def test_trigger_reconciles_the_object_once_more() -> None:
     async with managing() as manager:
-        result = await invoke_async("trigger", "website/blog")
+        result = await invoke_async("trigger", "website", "blog")  # in two words, as for kubectl
+        several = await invoke_async("trigger", "website/blog", "website/bad")
         await manager.wait_idle()
         reconciles = json.loads((await invoke_async("why", "website/blog", "-o", "json")).output)
     assert result.output == "triggered websites; see the result: levelset why website/blog\n"
+    assert (several.exit_code, "one object at a time" in several.stderr) == (2, True)
     assert reconciles[-1]["reasons"] == ["requested by `levelset trigger`"]
 
 

@@ -38,7 +38,7 @@ def test_rates_are_those_since_the_last_reading_and_the_busiest_comes_first() ->
     frame = view.add([status(controller("slow", 11), controller("quick", 20))], 104.0)
     assert [(one["name"], one["rates"]) for one in frame.value] == [("quick", [10.0, 0.0]), ("slow", [0.5, 0.0])]
     frame = view.add([status(controller("slow", 11), controller("quick", 24))], 106.0)
-    assert frame.lines[1].split() == ["quick", "7", "2.0", "█▁▂", "3", "2", "1/4", "5", "0", "12.3", "ms", "-"]
+    assert frame.lines[1].split() == ["quick", "2.0", "█▁▂", "3", "0", "5", "1/4", "2", "12.3", "ms", "-", "7"]
 
 
 def test_a_controller_that_is_gone_is_forgotten() -> None:
@@ -48,13 +48,20 @@ def test_a_controller_that_is_gone_is_forgotten() -> None:
     assert view.add([status(controller("sites", 90))], 102.0).value[0]["rates"] == []
 
 
-def test_the_last_errors_of_all_managers_are_below_the_table_newest_first() -> None:
+def test_a_controller_with_failing_objects_comes_before_the_busiest() -> None:
+    view = TopView()
+    view.add([status(controller("quick", 10), controller("sick", 10, failing=1))], 100.0)
+    frame = view.add([status(controller("quick", 30), controller("sick", 10, failing=1))], 102.0)
+    assert [one["name"] for one in frame.value] == ["sick", "quick"]
+
+
+def test_the_last_errors_of_all_managers_are_above_the_table_newest_first() -> None:
     errors = [
         {"at": f"2026-01-01T00:00:0{number}.000Z", "object": "Site/a", "error": "E", "next": "n"} for number in (1, 2)
     ]
     both = [status(controller("one", 1, errors=errors[:1])), status(controller("two", 1, errors=errors[1:]), pid=8)]
     lines = TopView().add(both, 1.0).lines
-    assert lines[-2:] == [f"fail {one['at']} Site/a: E (n)" for one in reversed(errors)]
+    assert lines[:3] == [*(f"fail {one['at']} Site/a: E (n)" for one in reversed(errors)), ""]
 
 
 async def reconcile(site: Website, _: Context) -> None:
@@ -76,9 +83,9 @@ async def test_without_a_terminal_it_prints_once(tmp_path: Path, monkeypatch: py
         shown = await asyncio.to_thread(invoke)
         (found,) = json.loads((await asyncio.to_thread(invoke, "-o", "json")).output)
     lines = shown.output.splitlines()
-    assert lines[0].split()[:3] == ["CONTROLLER", "PROCESS", "RATE/S"]
-    assert lines[1].split()[:3] == ["websites", str(os.getpid()), "0.0"]
-    assert "Website/default/bad: GiveUp: cannot be served" in lines[-1]
+    assert "Website/default/bad: GiveUp: cannot be served" in lines[0]
+    assert lines[2].split()[:2] == ["CONTROLLER", "RATE/S"]
+    assert (lines[3].split()[:2], lines[3].split()[-1]) == (["websites", "0.0"], str(os.getpid()))
     assert (found["last_minute"]["reconciles"], found["last_minute"]["errors"]) == (2, 1)
     assert 0 < found["last_minute"]["median"] <= found["last_minute"]["p95"]
 

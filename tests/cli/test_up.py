@@ -5,10 +5,12 @@ import importlib.util
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner, Result
@@ -139,18 +141,22 @@ def test_json_output(tmp_path: Path) -> None:
     assert result["ready_ms"] > 0
 
 
-def test_the_dashboard_can_be_disabled(tmp_path: Path) -> None:
-    assert "dashboard" not in ready_line(tmp_path, "--dashboard", "no")
+def test_the_dashboard_can_be_disabled_and_the_version_chosen(tmp_path: Path) -> None:
+    result = ready_line(tmp_path, "--dashboard", "no", "--kubernetes-version", "1.32")
+    assert "dashboard" not in result
+    assert result["version"] == "v1.32.0+levelset"
 
 
 def ready_line(tmp_path: Path, *more: str) -> dict[str, Any]:
-    """The line of JSON that it prints when it is ready; then it is stopped."""
+    """The line of JSON that it prints when it is ready, and the version that it reports; then it is stopped."""
     words = [*COMMAND[:4], "tests.cli.fixtures.operator:stranger", "--output", "json", *more]
     with subprocess.Popen(
         words, cwd=tmp_path, env=environment_of(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         result: dict[str, Any] = json.loads(process.stdout.readline())
+        with urlopen(f"{result['url']}/version", context=ssl._create_unverified_context()) as response:
+            result["version"] = json.load(response)["gitVersion"]
         process.send_signal(signal.SIGTERM)
         rest, errors = process.communicate(timeout=120)
         assert (process.returncode, rest) == (0, ""), errors

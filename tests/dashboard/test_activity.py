@@ -43,10 +43,10 @@ def test_versions_are_bounded_for_each_object_and_in_all() -> None:
 def test_two_versions_differ_in_fields_and_lines_without_secrets() -> None:
     one, two = version(1, data={"a": "x", "b": "y"}), version(2, data={"a": "z", "b": "y"})
     assert changed_fields(one, two) == [{"field": "data.a", "before": "x", "after": "z"}]
-    assert changed_fields(None, two) == []
+    assert changed_fields(None, two) == [{"field": "data", "before": "", "after": '{"a":"z","b":"y"}'}]
     assert "-  a: x" in unified_diff(one, two)
     old, new = (version(n, kind="Secret", data={"key": value}) for n, value in ((1, "aHVudGVyMg=="), (2, "eA==")))
-    assert "aHVudGVyMg" not in str([*unified_diff(old, new), changed_fields(old, new)])
+    assert "aHVudGVyMg" not in str([*unified_diff(old, new), changed_fields(old, new), changed_fields(None, old)])
 
 
 def test_a_queue_grows_if_it_does_so_for_a_minute() -> None:
@@ -111,8 +111,36 @@ async def test_the_timeline_has_the_writes_of_each_reconcile_and_collapses_polls
     assert (polls["times"], polls["is_poll"], polls["writes"]) == (3, True, [])
     assert second["writes"][0]["changes"] == [{"field": "data.n", "before": "1", "after": "2"}]
     assert (first["writes"][0]["name"], first["reasons"]) == ("child", ["it has changed"])
+    created = [{"field": "data", "before": "", "after": '{"n":"1"}'}]
+    assert (first["writes"][0]["isNew"], first["writes"][0]["changes"]) == (True, created)
+    assert not second["writes"][0]["isNew"]
     assert polls["at"] > polls["first"] > second["at"] > first["at"]
     assert "-  'n': '1'" in diff["lines"]  # without quotes, n would be false
     assert gone.status == 404
     assert len(metrics["times"]) >= 8
     assert sum(metrics["controllers"]["maps"]["reconciles"]) > 0
+
+
+@virtual
+async def test_requests_of_the_page_are_not_those_of_the_program() -> None:
+    async with open_client() as client, Manager(client.in_process_server) as manager:
+        page = Dashboard(DashboardSource.of(manager), token=TOKEN)
+        assert page.activity is not None
+        manager.on_start(page.activity.start)
+        manager.add(Controller(ConfigMap, _nothing, name="maps", namespace="default"))
+        await manager.wait_elected()
+        await asyncio.sleep(11)
+        before = (await get(page, "/api/metrics?last=1"))["requests"]
+        for _ in range(5):
+            await get(page, "/api/kinds")
+        await DashboardSource.of(manager).client().create(tree("v1", "ConfigMap", "one"))
+        await asyncio.sleep(5)
+        after = await get(page, "/api/metrics?last=2")
+        assert page.activity.requests.own > 50
+        await page.close()
+    assert (before, len(after["times"])) == ([0.0], 2)
+    assert after["requests"][-1] == after["controllers"]["maps"]["reconciles"][-1] > 0  # one of each
+
+
+async def _nothing(one: ConfigMap, ctx: Context) -> None:
+    """Reconciles nothing."""

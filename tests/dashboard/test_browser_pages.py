@@ -86,6 +86,37 @@ async def test_problems_come_first_and_disappear_when_they_are_solved(tmp_path: 
         await tab.text("All healthy")
 
 
+async def test_a_controller_has_a_page_with_its_problems_its_charts_and_its_reconciles(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        await client.create(config_map("broken"))
+        await client.create(config_map("poll"))
+        tab = await browser.open(url)
+        await tab.click_text("main td a, main th a", "maps")
+        await tab.wait("location.hash === '#/controller/maps'")
+        text = await tab.text("the last of")
+        assert text.index("maps failed") < text.index("of the last hour") < text.index("the last of")
+        await tab.wait("document.querySelectorAll('.chart').length === 3", 20)
+        await tab.go("#/")
+        await tab.wait("document.querySelector('.sparkline') !== null", 20)
+        await tab.go("#/controller/other")
+        await tab.text("No controller of this name is known here.")
+
+
+async def test_an_object_begins_with_its_failure_its_status_and_its_text(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        await client.create(config_map("broken"))
+        status = {"phase": "Odd", "conditions": [{"type": "Ready", "status": "False", "reason": "NoImage"}]}
+        await client.create(tree("v1", "Pod", "web", spec={"containers": [{"name": "web", "image": "web"}]}))
+        web: Ref[Any] = Ref(GroupVersionKind("", "v1", "Pod"), "web", "default")
+        await client.patch(web, MergePatch({"status": status}), subresource="status")
+        tab = await browser.open(f"{url}#/object/{MAPS}/default/broken")
+        text = await tab.text("the database refused the connection")
+        assert text.index("maps failed") < text.index("YAML") < text.index("No events") < text.index("because")
+        await tab.go(f"#/object/{quote('v1/Pod', safe='')}/default/web")
+        text = await tab.text("NoImage")
+        assert text.index("phase") < text.index("Conditions") < text.index("YAML") < text.index("No events")
+
+
 async def test_a_table_is_live_filtered_and_sorted(tmp_path: Path) -> None:
     async with served(tmp_path) as (url, client, browser):
         for name in ("b", "a", "c"):

@@ -35,6 +35,13 @@ def cached(tree: dict[str, Any]) -> CachedObject:
         (pod(status={"phase": "Failed", "message": "out of memory"}), "Failed", "out of memory"),
         (pod(status={"phase": "Pending", "containerStatuses": [waiting("CrashLoopBackOff")]}), "CrashLoopBackOff", ""),
         (pod(status={"conditions": [condition("Ready", "False", "NoImage")]}), "not Ready: NoImage", ""),
+        (pod(status={"phase": "Odd", "conditions": [condition("Ready", "False", "No")]}), "Odd, not Ready: No", ""),
+        (
+            pod(status={"conditions": [condition("Stalled", "False"), condition("Paid", "False", "No")]}),
+            "not Paid: No",
+            "",
+        ),
+        (pod(status={"phase": "Unpaid", "conditions": [condition("Paid", "False")]}), "not Paid", ""),
         (pod(metadata={"deletionTimestamp": ago(61), "finalizers": ["a/b"]}), "being deleted", "waits for a/b"),
         (pod(status={"phase": "Pending"}), "Pending", "has not become ready"),
         (pod(spec={"replicas": 3}, status={"replicas": 3, "readyReplicas": 1}), "1/3 ready", "has not become ready"),
@@ -60,7 +67,10 @@ def test_an_ill_object_has_a_reason(tree: Any, what: str, message: str) -> None:
         pod(age=60, spec={"replicas": 3}, status={"replicas": 3, "readyReplicas": 1}),
         pod(age=60, metadata={"generation": 3}, status={"observedGeneration": 2}),
         pod(metadata={"deletionTimestamp": ago(30), "finalizers": ["a/b"]}),
-        pod(status={"conditions": [condition("Own", "False")]}),
+        pod(age=10, status={"conditions": [condition("Paid", "False")]}),
+        pod(status={"conditions": [condition("DiskPressure", "False"), condition("NotSeen", "False")]}),
+        pod(status={"conditions": [condition("Paid", "False"), condition("Ready", "True")]}),
+        pod(status={"phase": "Active", "conditions": [condition("Paid", "False")]}),
     ],
 )
 def test_an_object_that_is_healthy_or_just_starting_is_not_ill(tree: Any) -> None:
@@ -70,6 +80,19 @@ def test_an_object_that_is_healthy_or_just_starting_is_not_ill(tree: Any) -> Non
 @pytest.mark.parametrize("tree", ODD)
 def test_any_object_is_judged(tree: Any) -> None:
     illness_of(tree, NOW)
+
+
+@virtual
+async def test_a_scan_says_since_when_those_that_were_warned_of_are_good() -> None:
+    changed = {**condition("Ready", "True"), "lastTransitionTime": ago(30)}
+    trees = [
+        pod("changed", status={"phase": "Running", "conditions": [changed]}),
+        pod("always", status={"phase": "Running"}),
+        pod("sick", status={"phase": "Failed", "conditions": [changed]}),
+    ]
+    names = {one["metadata"]["name"]: ("v1/Pod", "default", one["metadata"]["name"]) for one in trees}
+    found = await scan({POD: map(cached, trees)}, NOW, candidates=set(names.values()))
+    assert found.good == {names["changed"]: NOW - timedelta(seconds=30)}
 
 
 @virtual

@@ -69,13 +69,39 @@ def test_warnings_of_the_last_minutes_are_one_problem_for_each_object_and_reason
     assert [(one["title"], one["times"]) for one in found] == [("Failed", 5), ("Other", 1)]
 
 
-def test_a_warning_is_over_when_its_object_is_well_again() -> None:
-    late = WALL + problems.SETTLED_AFTER + timedelta(seconds=1)
+def test_a_warning_is_over_when_its_object_has_become_well_since() -> None:
     pod = ("v1/Pod", "default", "web")
     assert problems.warned_objects([event(), event("Normal")]) == {pod}
-    assert len(problems.warning_events([event()], late)) == 1
-    assert len(problems.warning_events([event()], WALL, {pod})) == 1
-    assert problems.warning_events([event()], late, {pod}) == []
+    assert len(problems.warning_events([event()], WALL)) == 1
+    assert len(problems.warning_events([event()], WALL, {pod: WALL - timedelta(seconds=1)})) == 1
+    assert problems.warning_events([event()], WALL, {pod: WALL + timedelta(seconds=1)}) == []
+
+
+def test_a_hot_loop_is_a_problem_for_as_long_as_it_goes_on() -> None:
+    loop = HotLoop(SITE, "status.n", ("sites",), 12, 3.0, is_fight=False)
+    early = WALL - timedelta(hours=1)
+    often = [outcome("done", at=float(number)) for number in range(50, 50 + problems.HOT_LOOP_TIMES)]
+    busy = problems.busy_objects("sites", often, 100.0)
+    assert busy == {("sites", SITE.key)}
+    assert len(problems.hot_loops([(early, "sites", loop)], WALL, busy)) == 1
+    assert problems.busy_objects("sites", often[1:], 100.0) == set()
+    assert problems.busy_objects("sites", often, 114.0) == set()
+    assert problems.hot_loops([(early, "sites", loop)], WALL) == []
+
+
+def test_every_problem_leads_to_an_object_a_controller_a_kind_or_a_manager() -> None:
+    waits = MemberReport("b", "pod-b", 4, is_me=False, is_acknowledged=False)
+    found = [
+        *problems.failing_reconciles("sites", [outcome(at=1.0)], 5, 2.0, WALL),
+        *problems.slow_reconciles("sites", [61.0]),
+        *problems.lagging_watches([stats(error="forbidden"), stats(lag=151.0), stats(waiting=10_001)]),
+        *problems.growing_queues({"sites": (10, 50)}),
+        *problems.shards_without_owner((), {"sites": (0, 0, 0)}),
+        *problems.shards_without_owner([waits], {}),
+        problems.manager_problem("shop-1", "refused", None),
+    ]
+    assert [one for one in found if not any(one[name] for name in ("object", "controller", "kind", "manager"))] == []
+    assert {one["kind"] for one in found if one["category"] == "watch"} == {"v1/Pod"}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +119,7 @@ def test_a_watch_that_fails_or_lags_is_a_problem(more: dict[str, Any], message: 
 
 def test_hot_loops_growing_queues_slow_reconciles_and_shards_are_problems() -> None:
     loop = HotLoop(SITE, "status.n", ("sites",), 12, 3.0, is_fight=False)
-    early = WALL - problems.HOT_LOOP_AGE - timedelta(seconds=1)
+    early = WALL - timedelta(seconds=problems.HOT_LOOP_SECONDS + 1)
     (hot,) = problems.hot_loops([(early, "sites", loop), (WALL, "sites", loop)], WALL)
     (grows,) = problems.growing_queues({"sites": (10, 50)})
     assert problems.slow_reconciles("sites", [1.0]) == []

@@ -43,6 +43,18 @@ def waiting(reason: str) -> dict[str, Any]:
         ({"status": {"state": "Failed"}}, "Failed", "bad"),
         ({"status": {"phase": "Running", "conditions": [condition("Ready", "False")]}}, "Running, not Ready", "busy"),
         ({"status": {"phase": "Succeeded", "conditions": [condition("Ready", "False")]}}, "Succeeded", "good"),
+        ({"status": {"phase": "Pending", "conditions": [condition("Ready", "False")]}}, "Pending", "busy"),
+        (
+            {"status": {"phase": "Unpaid", "conditions": [condition("Ready", "False", "No")]}},
+            "Unpaid, not Ready: No",
+            "bad",
+        ),
+        ({"status": {"phase": "Unpaid", "conditions": [condition("Ready", "True")]}}, "Unpaid", "busy"),
+        (
+            {"status": {"phase": "Active", "conditions": [condition("Available", "False")]}},
+            "Active, not Available",
+            "busy",
+        ),
         ({"status": {"phase": "Pending", "containerStatuses": [waiting("ErrImagePull")]}}, "ErrImagePull", "bad"),
         ({"status": {"phase": "Pending", "initContainerStatuses": [waiting("Pulling")]}}, "Pulling", "busy"),
         ({"status": {"phase": "Running"}, "metadata": {"deletionTimestamp": "now"}}, "being deleted", "busy"),

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from levelset.cli.output import durability_option, progress, reporting_errors, verbose_option
-from levelset.cli.run import actions_option, dashboard_option
+from levelset.cli.output import durability_option, progress, reporting_errors, verbose_option, version_option
+from levelset.cli.run import DashboardCommand, actions_option, dashboard_option
 from levelset.cli.targets import LoadedTargets, load_controllers
 from levelset.client.client import Client
 from levelset.codegen.crd import crds_of
@@ -133,13 +133,14 @@ _EVERY: Final = 0.25
 _GRACE: Final = 5.0
 
 
-@click.command()
+@click.command(cls=DashboardCommand)
 @click.argument("targets", metavar="MODULE:CONTROLLERS...", nargs=-1, required=True)
 @click.option(
     "--data", default="memory", metavar="memory|PATH", help="Where objects are stored: in memory, or in a file."
 )
 @durability_option
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The server's port; any free one if 0.")
+@version_option
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
 @dashboard_option(default="no")

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import click
@@ -11,9 +10,9 @@ import click
 from levelset.cli.output import UsageError, output_option, progress, reporting_errors, show_line
 from levelset.cli.server_names import (
     complete_namespaces,
-    complete_objects,
     find_kind,
     kubeconfig_options,
+    object_argument,
     server_kubeconfig,
 )
 from levelset.client import Client
@@ -23,7 +22,7 @@ __all__ = ["logs"]
 
 
 @click.command()
-@click.argument("thing", metavar="KIND/NAME", shell_complete=partial(complete_objects, subresource="log"))
+@object_argument(subresource="log")
 @click.option("-n", "--namespace", shell_complete=complete_namespaces, help="The namespace of the object.")
 @click.option("-f", "--follow", is_flag=True, help="Goes on with what is written, until Ctrl-C.")
 @click.option("--tail", type=click.IntRange(0), metavar="LINES", help="Only the last lines.")

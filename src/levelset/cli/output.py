@@ -36,6 +36,7 @@ __all__ = [
     "show_table",
     "table_lines",
     "verbose_option",
+    "version_option",
     "with_colours",
 ]
 
@@ -49,6 +50,12 @@ durability_option = click.option(
     help="With a file: full survives a loss of power, normal may lose the last seconds then, and is quicker.",
 )
 """The option `--durability` of the commands that start a server."""
+version_option = click.option(
+    "--kubernetes-version",
+    metavar="1.N",
+    help="The version that the API server reports, for kubectl that warns of another; it behaves the same.",
+)
+"""The option `--kubernetes-version` of the commands that start a server."""
 verbose_option = click.option("--verbose", is_flag=True, help="Log tracebacks with the frames of levelset.")
 """The option `--verbose` of the commands that run controllers."""
 

@@ -14,7 +14,7 @@ import click
 
 from levelset.cli.etcd_options import EtcdOptions, etcd_options
 from levelset.cli.main import STARTED
-from levelset.cli.output import UsageError, durability_option, output_option, progress, show_line
+from levelset.cli.output import UsageError, durability_option, output_option, progress, show_line, version_option
 from levelset.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -75,11 +75,7 @@ _COMMAND = "from levelset.cli.main import main; main()"
     metavar="NAMESPACE/NAME[:PORT]=HOST:PORT",
     help="Where the Service of a webhook is reached; others at their endpoints, external name or ClusterIP.",
 )
-@click.option(
-    "--kubernetes-version",
-    metavar="1.N",
-    help="The version to report to clients; the server behaves the same.",
-)
+@version_option
 @click.option(
     "--service-cluster-ip-range",
     "service_ranges",

@@ -6,6 +6,7 @@ A completion is an aid: it has two seconds, and says nothing where there is no s
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -68,15 +69,39 @@ def complete_objects(
 
     With `subresource` only kinds that have it.
     """
+    kind: str = ctx.params.get("thing") or ""
+    if "/" in kind:
+        return []  # the object is whole
+    before = f"{kind}/" if kind else ""  # the kind is a word of its own
 
     async def find(client: "Client") -> Sequence[str]:
-        return await _objects(client, incomplete, ctx.params.get("namespace"), subresource)
+        found = await _objects(client, before + incomplete, ctx.params.get("namespace"), subresource)
+        return [one.removeprefix(before) for one in found]
 
     return _items(_query(ctx, find), incomplete)
 
 
-object_argument: Final = click.argument("thing", metavar="KIND/NAME", shell_complete=complete_objects)
-"""The argument KIND/NAME, passed as `thing`."""
+def object_argument(*, subresource: str | None = None) -> Callable[[F], F]:
+    """Adds the argument KIND/NAME, passed as `thing`; two words are accepted as well, as kubectl does.
+
+    With `subresource` only kinds that have it are completed.
+    """
+    return click.argument(
+        "thing",
+        metavar="KIND/NAME",
+        nargs=-1,
+        required=True,
+        callback=_joined,
+        shell_complete=partial(complete_objects, subresource=subresource),
+    )
+
+
+def _joined(ctx: click.Context, argument: click.Parameter, words: tuple[str, ...]) -> str:
+    if len(words) > 2 or (len(words) == 2 and "/" in words[0]):
+        if ctx.resilient_parsing:
+            return "/"
+        raise click.BadParameter(f"one object at a time, as in pod/web; got {' '.join(words)}", param=argument)
+    return "/".join(words)
 
 
 def _items(found: Sequence[str], incomplete: str) -> list[CompletionItem]:

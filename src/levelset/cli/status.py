@@ -89,7 +89,7 @@ def _lines_of_all(found: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 @click.command()
-@object_argument
+@object_argument()
 @_namespace_option
 @_pid_option
 @_from_option
@@ -138,7 +138,7 @@ def _show_recorded(recording: str, thing: str, namespace: str | None, output: st
 
 
 @click.command()
-@object_argument
+@object_argument()
 @_namespace_option
 @_pid_option
 @output_option

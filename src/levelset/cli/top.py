@@ -16,20 +16,21 @@ __all__ = ["TopView", "top"]
 
 _HEAD: Final = (
     "CONTROLLER",
-    "PROCESS",
     "RATE/S",
     "TREND",
     "QUEUED",
-    "DELAYED",
-    "RUNNING",
-    "ERRORS/MIN",
     "FAILING",
+    "ERRORS/MIN",
+    "RUNNING",
+    "DELAYED",
     "MEDIAN",
     "P95",
+    "PROCESS",
 )
+"""What a narrow terminal cuts off is last."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
-_MOST_RATES: Final = 20
-_MOST_ERRORS: Final = 10
+_MOST_RATES: Final = 10
+_MOST_ERRORS: Final = 5
 
 
 @click.command()
@@ -40,8 +41,8 @@ def top(pid: int | None, every: float, output: str) -> None:
     """Shows the queues, rates and errors of the controllers on this machine, live until Ctrl-C.
 
     RATE/S are the reconciles since the last reading, ERRORS/MIN those of the last minute that failed, MEDIAN and P95
-    how long those of the last minute took. The busiest controllers come first, then the last errors. Without a
-    terminal, or with --output json, it reads them twice and prints once.
+    how long those of the last minute took. The last errors come first, then the controllers with failing objects, then
+    the busiest. Without a terminal, or with --output json, it reads them twice and prints once.
 
     Example: levelset top
     """
@@ -86,9 +87,10 @@ class TopView:
             for status in found
             for one in status["controllers"]
         ]
-        rows.sort(key=lambda one: (-one["rate"], -one["ready"], one["name"], one["pid"]))
+        rows.sort(key=lambda one: (not one["failing"], -one["rate"], -one["ready"], one["name"], one["pid"]))
         errors = sorted((error for one in rows for error in one["errors"]), key=lambda one: one["at"], reverse=True)
-        return Frame(rows, [*table_lines(_HEAD, map(_cells, rows)), *_error_lines(errors[:_MOST_ERRORS])])
+        # Errors first: of many controllers, a screen has only the first.
+        return Frame(rows, [*_error_lines(errors[:_MOST_ERRORS]), *table_lines(_HEAD, map(_cells, rows))])
 
     def _row(self, last: _Seen | None, pid: int, controller: Mapping[str, Any], now: float) -> dict[str, Any]:
         rates: deque[float] = deque(maxlen=_MOST_RATES) if last is None else last.rates
@@ -103,16 +105,16 @@ def _cells(row: Mapping[str, Any]) -> Sequence[object]:
     recent = row["last_minute"]
     return (
         row["name"],
-        row["pid"],
         f"{row['rate']:.1f}",
         _trend(row["rates"]),
         row["ready"],
-        row["delayed"],
-        f"{row['running']}/{row['workers']}",
-        recent["errors"],
         row["failing"],
+        recent["errors"],
+        f"{row['running']}/{row['workers']}",
+        row["delayed"],
         _milliseconds(recent["median"]),
         _milliseconds(recent["p95"]),
+        row["pid"],
     )
 
 
@@ -128,4 +130,4 @@ def _milliseconds(seconds: float | None) -> str | None:
 
 def _error_lines(errors: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [f"{mark('fail')} {one['at']} {one['object']}: {one['error']} ({one['next']})" for one in errors]
-    return ["", *lines] if lines else []
+    return [*lines, ""] if lines else []

@@ -11,8 +11,16 @@ from typing import Any, Final
 import click
 
 from levelset.cli.main import STARTED
-from levelset.cli.output import UsageError, durability_option, output_option, progress, reporting_errors, verbose_option
-from levelset.cli.run import actions_option, dashboard_option, open_dashboard
+from levelset.cli.output import (
+    UsageError,
+    durability_option,
+    output_option,
+    progress,
+    reporting_errors,
+    verbose_option,
+    version_option,
+)
+from levelset.cli.run import DashboardCommand, actions_option, dashboard_option, open_dashboard
 from levelset.cli.targets import load_targets
 from levelset.runtime.manager import System
 from levelset.runtime.manager import run as run_all
@@ -35,7 +43,7 @@ _FIRST_STEPS: Final = (
 """The hints of a control plane without controllers."""
 
 
-@click.command()
+@click.command(cls=DashboardCommand)
 @click.argument("targets", metavar="[MODULE]...", nargs=-1)
 @click.option(
     "--data", default="memory", metavar="memory|PATH", help="Where objects are stored: in memory, or in a file."
@@ -45,6 +53,7 @@ _FIRST_STEPS: Final = (
 @click.option(
     "--rbac", is_flag=True, help="Authorize other users than the owner by RBAC, service accounts of Pods among them."
 )
+@version_option
 @click.option("--kubeconfig", metavar="PATH", help="Where to write the kubeconfig for kubectl.")
 @click.option("--health", metavar="ADDRESS", help="Serve /healthz, /readyz and /metrics at PORT or HOST:PORT.")
 @dashboard_option(default="0")
@@ -88,7 +97,7 @@ def up(
     words = ["--local", "--port", str(port), "--output", output, *(["--log-json"] if log_json else [])]
     words += [*(["--rbac"] if rbac else []), *(["--verbose"] if verbose else [])]
     for name, value in {**options, "data": None if data == "memory" else data}.items():
-        words += [f"--{name}", value] if value else []
+        words += [f"--{name.replace('_', '-')}", value] if value else []
     waiting = partial(progress, output=shown)
     pages = [] if dashboard is None else [open_dashboard(dashboard, actions=dashboard_actions)]
     whole = System(name="levelset", disabled=disabled_features())

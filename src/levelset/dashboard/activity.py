@@ -21,10 +21,12 @@ from levelset.client import Client
 from levelset.client.internals import attach_tap, observe_writes
 from levelset.client.request_body import Write
 from levelset.dashboard.metrics_history import INTERVAL, MetricsHistory, sample_of
+from levelset.dashboard.object_health import parse_time
 from levelset.dashboard.object_versions import ObjectVersions, Place, Version, changed_fields
 from levelset.dashboard.request_spans import RequestSpan, RequestSpans
-from levelset.dashboard.views import kind_text
+from levelset.dashboard.views import kind_text, map_in, text_of
 from levelset.errors import NotReady
+from levelset.objects import codec
 from levelset.objects.cached_object import CachedObject
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.cache import Change, Cluster
@@ -43,6 +45,8 @@ _STARTING: Final = 0.25
 _STARTS: Final = 20
 _SAME: Final = 1e-6
 """The start of a reconcile is known twice, once by its end and its duration: so many seconds apart is the same."""
+_JUST_NOW: Final = 3.0
+"""An object that was created so many seconds before it was seen, at most, is new: timestamps have whole seconds."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -109,7 +113,8 @@ class Activity:
         try:
             controllers = self._controllers()
             self._attach_all(controllers)
-            self.metrics.add(sample_of(controllers, self._requests(), self.metrics.last, at=time.time()))
+            sample = sample_of(controllers, self._requests(), self.metrics.last, at=time.time(), own=self.requests.own)
+            self.metrics.add(sample)
         except (NotReady, RuntimeError) as error:  # a controller that is starting, or a manager that has not
             _log.debug("no sample for the dashboard: %s", error)
 
@@ -183,13 +188,14 @@ class Activity:
         write, version = one.write, one.write.resource_version
         after = None if version is None else self.versions.find(one.place, version)
         before = None if version is None else self.versions.before(one.place, version)
+        is_new = after is not None and before is None and _is_created(write, after)
         return {
             "kind": kind_text(write.gvk),
             "name": write.name,
             "namespace": write.namespace,
             "isGone": write.is_gone,
-            "isNew": after is not None and before is None and _generation(write) == 1,
-            "changes": [] if after is None else changed_fields(before, after),
+            "isNew": is_new,
+            "changes": changed_fields(before, after) if after is not None and (before is not None or is_new) else [],
         }
 
 
@@ -199,5 +205,14 @@ def _is_in(reconcile: RunningReconcile, at: float, outcome: Outcome[Any]) -> boo
     return is_same and at <= outcome.at
 
 
-def _generation(write: Write) -> int | None:
-    return None if write.head is None else write.head.generation
+def _is_created(write: Write, after: Version) -> bool:
+    """Whether the first version that was seen is also the first that there was.
+
+    That is said by its generation; some kinds have none, and then by the time at which it was created.
+    """
+    generation = None if write.head is None else write.head.generation
+    if generation is not None:
+        return generation == 1
+    tree: Any = codec.decode_tree(after.raw)
+    created = parse_time(text_of(map_in(tree, "metadata").get("creationTimestamp")))
+    return created is not None and after.at - created.timestamp() < _JUST_NOW

@@ -15,8 +15,8 @@ The paths are below `AccessPolicy.root`; outside of it there is only the printed
 | `/api/diff?kind=&name=[&namespace=]&before=&after=` | how two versions of an object differ |
 | `/api/events` | the newest Events |
 | `/api/endpoints` | the addresses of Services |
-| `/api/reconciles` | the last reconciles of all controllers, with their spans |
-| `/api/metrics` | the metrics of the last hour |
+| `/api/reconciles[?controller=]` | the last reconciles of all controllers, or of one, with their spans |
+| `/api/metrics[?last=]` | the metrics of the last hour, or the last samples |
 | `/api/logs` | the objects whose log can be read |
 | `/log?kind=&name=[&namespace=][&container=][&tail=][&follow=][&download=]` | a log, as text |
 | `/api/runs`, `/api/run?number=[&offset=]`, `/api/step?number=&step=` | files of past runs, steps of one, one step |
@@ -46,10 +46,12 @@ from levelset.dashboard.access import SAFE, AccessPolicy, token_of_port
 from levelset.dashboard.activity import Activity
 from levelset.dashboard.event_feed import EventFeed
 from levelset.dashboard.log_streams import MOST_LINES, LogQuery, LogStreams
+from levelset.dashboard.metrics_history import MOST_SAMPLES
 from levelset.dashboard.page_actions import Actions
 from levelset.dashboard.page_assets import content_policy, read_assets
 from levelset.dashboard.queries import DashboardSource, Queries
 from levelset.dashboard.recorded_runs import REPORT_POLICY, RecordedRuns
+from levelset.dashboard.request_spans import IS_OWN
 from levelset.dashboard.resource_table import PAGE_ROWS, TableQuery
 from levelset.dashboard.views import read_kind
 from levelset.errors import ApiError, BadRequest, LevelsetError, Malformed, NotReady, UnknownKind
@@ -137,10 +139,13 @@ class Dashboard:
         below = self.access.below_root(request)
         if below is None:  # the printed URL, with its token
             return Response(303, (("Location", f"{self.access.root}?token={self.access.token}"), *SAFE))
+        token = IS_OWN.set(True)
         try:
             return await self._respond(below)
         except LevelsetError as error:
             return Response(_code(error), _JSON, json.dumps({"error": str(error)}).encode())
+        finally:
+            IS_OWN.reset(token)
 
     async def _respond(self, request: Request) -> Response:
         match request.segments:
@@ -242,8 +247,8 @@ async def _problems(queries: Queries, _: Request) -> Any:
     return await queries.problems()
 
 
-async def _metrics(queries: Queries, _: Request) -> Any:
-    return queries.metrics()
+async def _metrics(queries: Queries, request: Request) -> Any:
+    return queries.metrics(_number(request, "last", MOST_SAMPLES, range(1, MOST_SAMPLES + 1)))
 
 
 async def _logs(queries: Queries, _: Request) -> Any:
@@ -254,8 +259,8 @@ async def _endpoints(queries: Queries, _: Request) -> Any:
     return await queries.endpoints()
 
 
-async def _reconciles(queries: Queries, _: Request) -> Any:
-    return await queries.reconciles()
+async def _reconciles(queries: Queries, request: Request) -> Any:
+    return await queries.reconciles(request.parameter("controller") or "")
 
 
 async def _search(queries: Queries, request: Request) -> Any:

@@ -14,7 +14,7 @@ import msgspec
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.running_controller import RunningController
 
-__all__ = ["ControllerSample", "MetricsHistory", "Sample", "is_growing", "sample_of"]
+__all__ = ["MOST_SAMPLES", "ControllerSample", "MetricsHistory", "Sample", "is_growing", "sample_of"]
 
 INTERVAL: Final = 5.0
 """The seconds between two samples."""
@@ -49,16 +49,21 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 def sample_of(
-    controllers: Mapping[str, RunningController[Any]], requests: Mapping[Any, int], last: Sample | None, *, at: float
+    controllers: Mapping[str, RunningController[Any]],
+    requests: Mapping[Any, int],
+    last: Sample | None,
+    *,
+    at: float,
+    own: int = 0,
 ) -> Sample:
-    """The sample of this moment; `last` is the one before it."""
+    """The sample of this moment; `last` is the one before it, and `own` how many requests the dashboard has sent."""
     shown = dict(list(controllers.items())[:MOST_CONTROLLERS])
     before = dict[str, ControllerSample]() if last is None else last.controllers
     failed = sum(count for (status, *_), count in requests.items() if status is None or status >= 500)
     return Sample(
         at,
         {name: _controller_sample(one, before.get(name)) for name, one in shown.items()},
-        sum(requests.values()),
+        max(0, sum(requests.values()) - own),
         failed,
     )
 
@@ -90,9 +95,12 @@ class MetricsHistory:
                 found[name] = (depths[0], depths[-1])
         return found
 
-    def series(self) -> dict[str, Any]:
-        """The series that the charts show: times, and for each controller its depth, rates and durations."""
-        samples = list(self._samples)
+    def series(self, last: int = MOST_SAMPLES) -> dict[str, Any]:
+        """The series that the charts show: times, and for each controller its depth, rates and durations.
+
+        Those of the `last` samples.
+        """
+        samples = list(self._samples)[-last:]
         names = list(samples[-1].controllers) if samples else list[str]()
         return {
             "times": [round(one.at, 1) for one in samples],

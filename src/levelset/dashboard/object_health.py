@@ -11,7 +11,15 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.dashboard.views import kind_text, map_in, maps_in, state_of, text_of
+from levelset.dashboard.views import (
+    STARTING_PHASES,
+    SUMMARY_CONDITIONS,
+    kind_text,
+    map_in,
+    maps_in,
+    state_of,
+    text_of,
+)
 from levelset.objects import codec
 from levelset.objects.cached_object import CachedObject
 from levelset.objects.json_tree import is_list
@@ -24,15 +32,23 @@ STUCK_DELETION: Final = 60.0
 """After so many seconds a deletion that waits for finalizers is reported."""
 STUCK_START: Final = 300.0
 """After so many seconds an object that is still starting, or behind its generation, is reported."""
+FALSE_FOR: Final = 15.0
+"""After so many seconds a condition that only its own controller knows is reported if it is false."""
 MOST_ILL: Final = 200
 
 _SLICE: Final = 500
-_STARTING: Final = frozenset({"pending", "containercreating", "pulling", "starting", "progressing", "creating"})
 _SUSPICIOUS: Final = Pattern(
     rb'"deletionTimestamp"|"waiting"|eplicas"|"observedGeneration"|"(?:phase|state)"'
     rb'|"status"\s*:\s*"(?:False|Unknown)"|"type"\s*:\s*"Failed"'
 )
 """What the JSON of an object has that may be ill: all others need not be decoded."""
+_GOOD_IF_FALSE: Final = Pattern(
+    r"^(?:Not|No|Non)(?=[A-Z])|^(?:Un|Dis|In(?=valid|complete))[a-z]"
+    r"|(?i:pressure|degraded|fail|error|stall|stuck|problem|warning|alert|conflict|missing|violat|denied|reject|refus"
+    r"|deadlock|readonly|corrupt|timeout|exceed|expir|deprecat|drift|lost|block|evict|disruption|throttl|restart"
+    r"|progressing|reconciling|updating|upgrading|deleting|terminating|resizing|pending|waiting|maintenance|paus|suspend)"
+)
+"""Types of conditions that are false when all is well: only their words distinguish them from the others."""
 
 
 Name = tuple[str, str, str]
@@ -46,6 +62,8 @@ class Illness(msgspec.Struct, frozen=True):
     message: str
     since: str
     is_stuck: bool = False
+    is_mild: bool = False
+    """Whether it may be meant: what a condition of an own type says is not known here."""
 
 
 class Scan(msgspec.Struct, frozen=True):
@@ -54,8 +72,8 @@ class Scan(msgspec.Struct, frozen=True):
     ill: list[tuple[GroupVersionKind, CachedObject, Illness]]
     objects: int
     total_ill: int
-    good: frozenset[Name] = frozenset()
-    """Those objects in `candidates` whose state is good."""
+    good: Mapping[Name, datetime] = msgspec.field(default_factory=dict)
+    """Those objects in `candidates` whose state is good, with when a condition has last become so."""
 
 
 async def scan(
@@ -65,7 +83,7 @@ async def scan(
     candidates: AbstractSet[Name] = frozenset(),
 ) -> Scan:
     """Judges all these objects; lets other tasks run in between. At most `MOST_ILL` of them are listed."""
-    good: set[Name] = set()
+    good: dict[Name, datetime] = {}
     ill: list[tuple[GroupVersionKind, CachedObject, Illness]] = []
     seen = total = 0
     for gvk, objects in kinds.items():
@@ -75,14 +93,14 @@ async def scan(
             if seen % _SLICE == 0:
                 await asyncio.sleep(0)
             name = (kind, cached.namespace or "", cached.name)
-            if name in candidates and state_of(cached.tree())[1] == "good":
-                good.add(name)
+            if name in candidates and (since := _good_since(cached.tree())) is not None:
+                good[name] = since
             found = illness_of(codec.decode_tree(cached.raw), now) if _SUSPICIOUS.search(cached.raw) else None
             if found is not None:
                 total += 1
                 if len(ill) < MOST_ILL:
                     ill.append((gvk, cached, found))
-    return Scan(ill, seen, total, frozenset(good))
+    return Scan(ill, seen, total, good)
 
 
 def illness_of(tree: Any, now: datetime) -> Illness | None:
@@ -100,6 +118,8 @@ def illness_of(tree: Any, now: datetime) -> Illness | None:
     age = _age(text_of(meta.get("creationTimestamp")), now)
     if tone == "busy" and _is_starting(state) and min(age, _age(since, now)) > STUCK_START:
         return Illness(state, message or "has not become ready", since, is_stuck=True)
+    if tone != "good" and not _is_starting(state) and (found := _false_condition(conditions, meta, now)):
+        return found
     return _behind(meta, status, since, now)
 
 
@@ -126,6 +146,29 @@ def _stuck_deletion(meta: Mapping[str, Any], deleted: str, now: datetime) -> Ill
     return Illness("being deleted", waits, deleted, is_stuck=True)
 
 
+def _false_condition(conditions: list[dict[str, Any]], meta: Mapping[str, Any], now: datetime) -> Illness | None:
+    """A condition of the controller's own that is false, where no condition says how the object is as a whole."""
+    if any(one.get("type") in SUMMARY_CONDITIONS for one in conditions):
+        return None
+    for one in conditions:
+        name, since = text_of(one.get("type")), text_of(one.get("lastTransitionTime"))
+        since = since or text_of(meta.get("creationTimestamp"))
+        if one.get("status") == "False" and not _GOOD_IF_FALSE.search(name) and _age(since, now) > FALSE_FOR:
+            reason = text_of(one.get("reason"))
+            what = f"not {name}{f': {reason}' if reason else ''}"
+            return Illness(what, text_of(one.get("message")), since, is_mild=True)
+    return None
+
+
+def _good_since(tree: Any) -> datetime | None:
+    """When a condition of an object that is good has last changed; None if it is not good, or has none."""
+    if state_of(tree)[1] != "good":
+        return None
+    conditions = maps_in(map_in(tree, "status"), "conditions")
+    times = [parse_time(text_of(one.get("lastTransitionTime"))) for one in conditions]
+    return max((one for one in times if one is not None), default=None)
+
+
 def _behind(meta: Mapping[str, Any], status: Mapping[str, Any], since: str, now: datetime) -> Illness | None:
     """An object whose controller has not seen its latest generation for long."""
     wanted, observed = meta.get("generation"), status.get("observedGeneration")
@@ -145,7 +188,7 @@ def _culprit(conditions: list[dict[str, Any]], state: str) -> Mapping[str, Any]:
 
 def _is_starting(state: str) -> bool:
     is_unready = any(f"not {name}" in state for name in ("Ready", "Available", "Established"))
-    return is_unready or state.endswith(" ready") or state.partition(" ")[0].lower() in _STARTING
+    return is_unready or state.endswith(" ready") or state.partition(" ")[0].lower() in STARTING_PHASES
 
 
 def _age(at: str, now: datetime) -> float:

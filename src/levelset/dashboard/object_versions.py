@@ -80,11 +80,15 @@ class ObjectVersions:
 
 
 def changed_fields(before: Version | None, after: Version) -> list[dict[str, str]]:
-    """The fields in which two versions differ, as paths with both values; secrets are masked."""
-    old: Any = {} if before is None else shown_tree(codec.decode_tree(before.raw))
+    """The fields in which two versions differ, as paths with both values; secrets are masked.
+
+    Without one before they are those of a new object, but for its metadata.
+    """
     new: Any = shown_tree(codec.decode_tree(after.raw))
     if before is None:
-        return []
+        old: Any = {name: new.get(name) for name in ("apiVersion", "kind", "metadata")}
+    else:
+        old = shown_tree(codec.decode_tree(before.raw))
     return [
         {"field": ".".join(path), "before": _value(was), "after": _value(now)}
         for path, was, now in differences(old, new)

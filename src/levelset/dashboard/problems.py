@@ -1,11 +1,12 @@
 """What is broken now: the landing page of the dashboard, as pure functions of what was read.
 
-A problem is a JSON tree: its `category`, a `title`, a `message`, the `object` it is about, `since` when, `retryAt`, and
-a `tone`: `bad` for what needs a person, `busy` for what may repair itself.
+A problem is a JSON tree: its `category`, a `title`, a `message`, `since` when, `retryAt`, and a `tone`: `bad` for what
+needs a person, `busy` for what may repair itself. The page links it to the `object` it is about, or else to its
+`controller`, the `kind` whose watch or Leases it is about, or its `manager`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from levelset.runtime.manager import MemberReport
 
 __all__ = [
+    "busy_objects",
     "counted_failures",
     "failing_reconciles",
     "growing_queues",
@@ -43,9 +45,11 @@ Tone = Literal["bad", "busy"]
 MOST_PROBLEMS: Final = 200
 EVENT_AGE: Final = timedelta(minutes=10)
 """Warnings that are older than this are not shown as a problem; the page of events has them."""
-SETTLED_AFTER: Final = timedelta(seconds=15)
-"""A Warning about an object that is healthy is no problem any more after this time."""
 HOT_LOOP_AGE: Final = timedelta(minutes=10)
+"""A hot loop of another process, of which it is not known whether it goes on, is shown for this time."""
+HOT_LOOP_SECONDS: Final = 60.0
+HOT_LOOP_TIMES: Final = 5
+"""An object in a hot loop that was reconciled fewer times in a minute is in it no more."""
 LAG: Final = 150.0
 """An API server sends a bookmark about every minute: a watch that is silent for longer than this many seconds lags."""
 BACKLOG: Final = 10_000
@@ -53,6 +57,7 @@ BACKLOG: Final = 10_000
 SLOW_RECONCILE: Final = 60.0
 """A reconcile that has been running for longer than this many seconds is shown."""
 
+_LEASES: Final = "coordination.k8s.io/v1/Lease"
 _ORDER: Final = ("manager", "shards", "watch", "reconcile", "hot loop", "object", "queue", "event")
 
 
@@ -110,7 +115,7 @@ def ill_objects(found: Scan) -> list[Problem]:
             "object",
             f"{'stuck: ' if illness.is_stuck else ''}{illness.what}",
             illness.message,
-            "busy" if illness.is_stuck else "bad",
+            "busy" if illness.is_stuck or illness.is_mild else "bad",
             about=kind_and_name(gvk, cached),
             since=illness.since or None,
         )
@@ -124,19 +129,21 @@ def warned_objects(events: Iterable[Mapping[str, Any]]) -> frozenset[Name]:
 
 
 def warning_events(
-    events: Iterable[Mapping[str, Any]], wall: datetime, good: AbstractSet[Name] = frozenset()
+    events: Iterable[Mapping[str, Any]], wall: datetime, good: Mapping[Name, datetime] | None = None
 ) -> list[Problem]:
     """The Warnings of the last minutes, one for each object and reason, of events as the page shows them.
 
-    Those about objects that are `good` by now are over after a few seconds.
+    One about an object that has become `good` since is over; one about an object that was well all the time is not.
     """
+    good_since = good or {}
     found: dict[tuple[str, ...], Problem] = {}
     for one in events:
         at = parse_time(one["at"])
         if one["type"] == "Normal" or at is None or wall - at > EVENT_AGE:
             continue
         about = one["about"]
-        if _name(about) in good and wall - at > SETTLED_AFTER:
+        since = good_since.get(_name(about))
+        if since is not None and since >= at.replace(microsecond=0):  # conditions have whole seconds
             continue
         key = (*_name(about), one["reason"])
         if key in found:
@@ -155,14 +162,19 @@ def lagging_watches(watches: Iterable[Stats], where: str = "") -> list[Problem]:
     for one in watches:
         name = f"watch of {one.name}{of}"
         if one.error is not None:
-            found.append(_problem("watch", name, one.error))
+            found.append(_problem("watch", name, one.error, kind=_kind_of(one)))
         elif one.lag is not None and one.lag > LAG:
             message = f"the API server has sent nothing for {one.lag:.0f} s, not even a bookmark"
-            found.append(_problem("watch", f"{name} lags", message, "busy"))
+            found.append(_problem("watch", f"{name} lags", message, "busy", kind=_kind_of(one)))
         elif one.waiting > BACKLOG:
             message = f"{one.waiting} changes wait for the slowest subscriber"
-            found.append(_problem("watch", f"{name} lags", message, "busy"))
+            found.append(_problem("watch", f"{name} lags", message, "busy", kind=_kind_of(one)))
     return found
+
+
+def _kind_of(watch: Stats) -> str:
+    """The kind of a watch as in a URL: its name begins with the API version and the kind."""
+    return "/".join(watch.name.split(" ")[:2])
 
 
 # ---- managers of other processes -------------------------------------------------------------------------------------
@@ -170,7 +182,7 @@ def lagging_watches(watches: Iterable[Stats], where: str = "") -> list[Problem]:
 
 def manager_problem(name: str, message: str, pod: Mapping[str, Any] | None) -> Problem:
     """A manager that does not respond, or is not ready."""
-    return _problem("manager", f"{name} is not ready", message, about=pod)
+    return _problem("manager", f"{name} is not ready", message, about=pod, manager=name)
 
 
 def reported_failures(name: str, failing: Sequence[Mapping[str, Any]], total: int) -> list[Problem]:
@@ -225,8 +237,16 @@ def lost_lease(lease: Mapping[str, Any], silent: float) -> Problem:
     return _problem("manager", "no manager holds this Lease", message, about=about)
 
 
-def hot_loops(loops: Iterable[tuple[datetime, str, HotLoop]], wall: datetime) -> list[Problem]:
-    """The hot loops that were found in the last minutes."""
+def busy_objects(name: str, history: Sequence[Outcome[Any]], now: float) -> set[tuple[str, str]]:
+    """The objects that a controller has reconciled many times in the last minute, each as its name and its key."""
+    times = Counter(one.ref.key for one in history if now - one.at <= HOT_LOOP_SECONDS)
+    return {(name, key) for key, count in times.items() if count >= HOT_LOOP_TIMES}
+
+
+def hot_loops(
+    loops: Iterable[tuple[datetime, str, HotLoop]], wall: datetime, busy: Container[tuple[str, str]] = ()
+) -> list[Problem]:
+    """The hot loops that go on: each is found once, and its object is `busy` since, or it was found in this minute."""
     return [
         _problem(
             "hot loop",
@@ -237,7 +257,7 @@ def hot_loops(loops: Iterable[tuple[datetime, str, HotLoop]], wall: datetime) ->
             controller=name,
         )
         for at, name, one in loops
-        if wall - at <= HOT_LOOP_AGE
+        if (wall - at).total_seconds() <= HOT_LOOP_SECONDS or (name, one.ref.key) in busy
     ]
 
 
@@ -260,10 +280,15 @@ def shards_without_owner(members: "Sequence[MemberReport]", moves: Mapping[str, 
     if not moves and not members:
         return []
     if not members:
-        return [_problem("shards", "no replica owns the objects", "no member has joined the shards; see its Leases")]
+        message = "no member has joined the shards; see its Leases"
+        return [_problem("shards", "no replica owns the objects", message, kind=_LEASES)]
     return [
         _problem(
-            "shards", f"member {one.name} takes over", f"{one.keys} objects wait until it has acknowledged", "busy"
+            "shards",
+            f"member {one.name} takes over",
+            f"{one.keys} objects wait until it has acknowledged",
+            "busy",
+            kind=_LEASES,
         )
         for one in members
         if not one.is_me and not one.is_acknowledged
@@ -289,7 +314,8 @@ def _name(about: Mapping[str, Any]) -> Name:
 
 def _problem(category: str, title: str, message: str, tone: Tone = "bad", *, about: Any = None, **more: Any) -> Problem:
     shown = {"category": category, "tone": tone, "title": text_of(title), "message": text_of(message), "object": about}
-    return {**shown, "since": None, "retryAt": None, "times": 1, "controller": None, **more}
+    nothing = {"since": None, "retryAt": None, "times": 1, "controller": None, "manager": None, "kind": None}
+    return {**shown, **nothing, **more}
 
 
 def _stamp(at: datetime) -> str:

@@ -17,6 +17,7 @@ from levelset.dashboard import problems, views
 from levelset.dashboard.activity import Activity
 from levelset.dashboard.endpoints import list_endpoints
 from levelset.dashboard.log_streams import log_choices
+from levelset.dashboard.metrics_history import MOST_SAMPLES
 from levelset.dashboard.object_health import Name, Scan, scan
 from levelset.dashboard.object_versions import unified_diff
 from levelset.dashboard.owner_graph import Member, children_of, owners_of
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DashboardSource", "Queries"]
 
+Counts = dict[GroupVersionKind, int | None]
+"""The number of objects of each kind; None if the server does not report it."""
+
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
 _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 _CONCURRENT_LISTS: Final = 8
@@ -48,6 +52,8 @@ _MOST_EVENTS: Final = 100
 _PAGES_OF_EVENTS: Final = 8
 _SCAN_SECONDS: Final = 2.0
 """A scan of the objects is shared by all requests within this time."""
+_COUNTED_FOR: Final = 15.0
+"""The numbers of objects on a remote server are reused for so many seconds: each kind takes a request."""
 _MOST_SCANNED: Final = 2_000
 """The objects of a kind without an informer that a scan lists."""
 _SCANNED_ELSEWHERE: Final = frozenset(
@@ -111,6 +117,7 @@ class Queries:
         self._others = others
         self._tables: TableReader | None = None
         self._scans: tuple[float, asyncio.Future[Scan]] | None = None
+        self._counts: tuple[float, asyncio.Future[tuple[list[ApiResource], Counts]]] | None = None
 
     async def problems(self) -> dict[str, Any]:
         """What is broken now, the worst first, and how many objects were scanned."""
@@ -121,6 +128,10 @@ class Queries:
         growing = {} if self._activity is None else self._activity.metrics.growing()
         if self._others is not None:
             await self._others.wait_read()
+        loops = list(source.hot_loops())
+        looping = {name for _, name, _ in loops}
+        looped = [one for one in controllers if one.name in looping]
+        busy = {each for one in looped for each in problems.busy_objects(one.name, one.history, now)}
         all_ = [
             *([] if self._others is None else self._others.problems(wall)),
             *problems.shards_without_owner(source.members(), source.moves()),
@@ -131,7 +142,7 @@ class Queries:
                 for each in problems.failing_reconciles(one.name, one.history, one.stats().failing, now, wall)
             ),
             *(each for one in controllers for each in problems.slow_reconciles(one.name, one.ages())),
-            *problems.hot_loops(source.hot_loops(), wall),
+            *problems.hot_loops(loops, wall, busy),
             *problems.ill_objects(found),
             *problems.growing_queues(growing),
             *problems.warning_events(events, wall, found.good),
@@ -171,18 +182,20 @@ class Queries:
         """The addresses of all Services."""
         return await list_endpoints(self._source.client(), await self._served())
 
-    async def reconciles(self) -> dict[str, Any]:
-        """The last reconciles of all controllers, newest first, with the spans of each."""
-        found = last_reconciles(self._source.controllers(), self._activity)
+    async def reconciles(self, controller: str = "") -> dict[str, Any]:
+        """The last reconciles of all controllers, or of one, newest first, with the spans of each."""
+        all_ = self._source.controllers()
+        chosen = {name: one for name, one in all_.items() if controller in {"", name}}
+        found = last_reconciles(chosen, self._activity)
         if self._others is not None:
             await self._others.wait_read()
-            found += self._others.reconciles()
+            found += [one for one in self._others.reconciles() if controller in {"", one["controller"]}]
         return {"reconciles": found[:MOST_SHOWN]}
 
-    def metrics(self) -> dict[str, Any]:
-        """The series of the last hour; empty without a manager."""
+    def metrics(self, last: int = MOST_SAMPLES) -> dict[str, Any]:
+        """The series of the last hour, or of the `last` samples; empty without a manager."""
         activity = self._activity
-        return {"times": [], "controllers": {}} if activity is None else activity.metrics.series()
+        return {"times": [], "controllers": {}} if activity is None else activity.metrics.series(last)
 
     async def text(self, gvk: GroupVersionKind, name: str, namespace: str | None) -> dict[str, Any]:
         """An object as text to edit: without managedFields, which the server keeps, and with everything else."""
@@ -209,12 +222,22 @@ class Queries:
         return {"lines": await asyncio.to_thread(unified_diff, before, after)}
 
     async def kinds(self) -> dict[str, Any]:
-        """The served kinds with the number of their objects."""
+        """The served kinds with the number of their objects; those of a remote server are counted less often."""
+        now, is_remote = timing.now(), self._source.client().in_process_server is None
+        if self._counts is None or not is_remote or now - self._counts[0] > _COUNTED_FOR:
+            self._counts = (now, asyncio.ensure_future(self._count_all()))
+        try:
+            served, counts = await asyncio.shield(self._counts[1])
+        except LevelsetError:
+            self._counts = None  # a failure is not reused
+            raise
+        return {"kinds": views.kinds_view(served, counts, self._controlled_kinds())}
+
+    async def _count_all(self) -> tuple[list[ApiResource], Counts]:
         served = await self._served(force=True)
         limit = asyncio.Semaphore(_CONCURRENT_LISTS)
         counted = await asyncio.gather(*(self._count(one.gvk, limit) for one in served))
-        counts = dict(zip([one.gvk for one in served], counted, strict=True))
-        return {"kinds": views.kinds_view(served, counts, self._controlled_kinds())}
+        return served, dict(zip([one.gvk for one in served], counted, strict=True))
 
     async def object(
         self, gvk: GroupVersionKind, name: str, namespace: str | None, *, is_whole: bool = False
@@ -236,6 +259,8 @@ class Queries:
             "kind": views.kind_text(gvk),
             **views.row_of(tree),
             "uid": cached.uid,
+            "labels": cached.labels,
+            "status": views.status_fields(tree),
             "subresources": list(served.subresources),
             "hasLog": "log" in served.subresources,
             "containers": views.container_names(tree),

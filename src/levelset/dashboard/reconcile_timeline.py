@@ -66,7 +66,9 @@ def _with_spans(controller: str, outcome: Outcome[Any], requests: Sequence[Reque
         "at": wall_time(outcome.at),
         "reasons": [str(one) for one in outcome.reasons],
         "error": None if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}",
-        "seconds": outcome.waited + outcome.seconds,
+        "waited": outcome.waited,
+        "seconds": outcome.seconds,
+        "is_poll": is_poll((one.kind for one in outcome.reasons), outcome.result) and not requests,
         "spans": spans,
         "moreRequests": max(0, len(requests) - _MOST_SPANS),
     }

@@ -1,11 +1,13 @@
 """The last API requests of reconciles: what the waterfall of a reconcile shows inside of it.
 
 A `CallTap` of the client, attached while a dashboard is served. It notes only requests of reconciles, which it knows by
-the context variable that marked workers set; so requests of tasks that a reconcile has started are among them.
+the context variable that marked workers set; so requests of tasks that a reconcile has started are among them. Those of
+the dashboard itself it counts, so that the chart of API requests has those of the program.
 """
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, Final
 
 import msgspec
@@ -14,8 +16,10 @@ from levelset.aio import timing
 from levelset.client.transport.interface import Call, Response
 from levelset.runtime.controller.traced_tasks import RECONCILE, RunningReconcile
 
-__all__ = ["RequestSpan", "RequestSpans", "request_view"]
+__all__ = ["IS_OWN", "RequestSpan", "RequestSpans", "request_view"]
 
+IS_OWN: Final = ContextVar("IS_OWN", default=False)
+"""Whether what runs is a request of the page."""
 MOST_REQUESTS: Final = 5_000
 """The requests that are remembered, of all controllers together."""
 
@@ -40,11 +44,14 @@ class RequestSpans:
         self.spans: deque[RequestSpan] = deque(maxlen=most)
         self.clock: Callable[[], float] = timing.now
         """The clock of the loop; one that is quicker to read may be set."""
+        self.own = 0
+        """How many requests the dashboard has sent."""
 
     def begin_call(self, call: Call) -> RequestSpan | None:
         """Notes a request of a reconcile."""
         reconcile = RECONCILE.get()
         if reconcile is None or call.is_stream:
+            self.own += IS_OWN.get()
             return None
         found = RequestSpan(reconcile, call.about or f"{call.method} {call.path}", self.clock())
         self.spans.append(found)

@@ -29,6 +29,7 @@ __all__ = [
     "row_of",
     "shown_tree",
     "state_of",
+    "status_fields",
     "text_of",
 ]
 
@@ -40,12 +41,19 @@ _MOST_TEXT: Final = 2_000
 _LONG_YAML: Final = 64 * 1024
 _LONGEST: Final = 512 * 1024
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_SUMMARY_CONDITIONS: Final = ("Ready", "Available", "Complete", "Succeeded", "Established", "Progressing")
+_MOST_FIELDS: Final = 30
+SUMMARY_CONDITIONS: Final = ("Ready", "Available", "Complete", "Succeeded", "Established", "Progressing")
+"""The conditions that say how an object is as a whole, the most telling first."""
 _STARTING_REASONS: Final = frozenset({"ContainerCreating", "Pulling"})
 _GOOD_PHASES: Final = frozenset(
     {"active", "available", "bound", "complete", "completed", "ready", "running", "succeeded"}
 )
 _BAD_PHASES: Final = frozenset({"broken", "crashloopbackoff", "error", "evicted", "failed", "lost", "unknown"})
+STARTING_PHASES: Final = frozenset(
+    {"pending", "containercreating", "pulling", "starting", "progressing", "creating", "provisioning"}
+)
+"""The phases, in lower case, of an object that is on its way."""
+_PLAIN_PHASES: Final = _BAD_PHASES | STARTING_PHASES | {"succeeded", "complete", "completed"}
 
 
 def kind_text(gvk: GroupVersionKind) -> str:
@@ -96,6 +104,18 @@ def row_of(tree: Any) -> dict[str, Any]:
         "conditions": [_condition(one) for one in maps_in(map_in(tree, "status"), "conditions")[:_MOST_CONDITIONS]],
         "owner": _owner(meta),
     }
+
+
+def status_fields(tree: Any) -> list[dict[str, str]]:
+    """The fields of a status that are one value, also one level below; conditions are shown as a table."""
+    found: list[dict[str, str]] = []
+    for name, value in map_in(tree, "status").items():
+        inner = value.items() if is_map(value) else ()
+        for path, one in ((name, value), *((f"{name}.{below}", each) for below, each in inner)):
+            if isinstance(one, bool | int | float | str) and one != "":
+                text = str(one).lower() if isinstance(one, bool) else str(one)
+                found.append({"field": text_of(path), "value": text_of(text)})
+    return found[:_MOST_FIELDS]
 
 
 def shown_tree(tree: Any, *, is_whole: bool = False) -> Any:
@@ -201,16 +221,26 @@ def state_of(tree: Any) -> tuple[str, str]:
     conditions = {text_of(one.get("type")): one for one in maps_in(status, "conditions")}
     if "Failed" in conditions and conditions["Failed"].get("status") == "True":
         return "Failed", "bad"
-    for name in (*_SUMMARY_CONDITIONS, *conditions):
+    for name in (*SUMMARY_CONDITIONS, *conditions):
         if name in conditions:
             return _condition_state(name, conditions[name])
     return "", "none"
 
 
 def _phase(word: str, conditions: list[dict[str, Any]]) -> tuple[str, str]:
-    """The state of a phase; a Running object may still not be Ready."""
-    is_unready = any(one.get("type") == "Ready" and one.get("status") != "True" for one in conditions)
-    return (f"{word}, not Ready", "busy") if word == "Running" and is_unready else (word, _tone(word))
+    """The state of a phase, unless the conditions say more: a Running object may not be Ready.
+
+    One that starts or has finished is not ready either, and its phase says so; a phase of unknown meaning does not.
+    """
+    unready = next((one for one in conditions if _is_unready(one)), None)
+    if unready is None or word.lower() in _PLAIN_PHASES:
+        return word, _tone(word)
+    state, tone = _condition_state(text_of(unready.get("type")), unready)
+    return (f"{word}, {state}", tone) if _tone(word) == "busy" else (f"{word}, {state.partition(':')[0]}", "busy")
+
+
+def _is_unready(condition: Mapping[str, Any]) -> bool:
+    return condition.get("type") in {"Ready", "Available"} and condition.get("status") != "True"
 
 
 def _waiting_reason(status: Mapping[str, Any]) -> str:
@@ -230,9 +260,9 @@ def _replicas(spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str, 
 def _condition_state(name: str, condition: Mapping[str, Any]) -> tuple[str, str]:
     """The state of a condition: `Ready`, or `not Ready: NoImage`."""
     if condition.get("status") == "True":
-        return name, "good" if name in _SUMMARY_CONDITIONS else "none"
+        return name, "good" if name in SUMMARY_CONDITIONS else "none"
     reason = text_of(condition.get("reason"))
-    tone = "bad" if condition.get("status") == "False" and name in _SUMMARY_CONDITIONS else "busy"
+    tone = "bad" if condition.get("status") == "False" and name in SUMMARY_CONDITIONS else "busy"
     return f"not {name}{f': {reason}' if reason else ''}", tone
 
 

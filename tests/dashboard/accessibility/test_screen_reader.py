@@ -123,6 +123,7 @@ PAGES = {
     "#/events": "Broken",
     "#/metrics": "Requests",
     "#/reconciles": "failed",
+    "#/controller/maps": "Reconciles",
     "#/endpoints": "shop",
     "#/logs": "Logs",
     f"#/logs?of={quote('v1/Pod', safe='')},default,web,app": "Lines of",

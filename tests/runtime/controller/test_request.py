@@ -64,6 +64,11 @@ def test_a_requeue_without_a_number_says_what_to_write(given: dict[str, Any], me
 
 def test_actions_and_outcomes_are_readable() -> None:
     assert str(requeue(5)) == "requeue after 5 s"
+    assert [str(requeue(one)) for one in (64.1398, 0.01234, 1234567)] == [
+        "requeue after 64.1 s",
+        "requeue after 0.012 s",
+        "requeue after 1234567 s",
+    ]
     assert str(await_change()) == "await a change"
     done = Outcome(web_ref(), "done", await_change(), None, 0.1, ())
     failed = Outcome(web_ref(), "failed", requeue(5), ValueError("no"), 0.1, ())

@@ -37,11 +37,12 @@ export function Chart({ title, times, lines, format }) {
     setAt(nearest(times, time));
   };
   const shown = at === null || at >= times.length ? times.length - 1 : at;
-  const values = lines.map((one) => `${one.name} ${isNumber(one.values[shown]) ? format(one.values[shown]) : "none"}`).join(", ");
+  const texts = lines.map((one) => `${one.name} ${isNumber(one.values[shown]) ? format(one.values[shown]) : "none"}`);
   const x = (times[shown] - from) / Math.max(1, to - from) * WIDTH;
   return html`<figure class="chart">
-    <figcaption>${title} <span class="quiet">${values}${at === null ? "" : ` at ${clock(times[shown] * 1000)}`}</span></figcaption>
-    <svg ref=${box} viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${`${title}, last value: ${values}`}
+    <figcaption>${title}${texts.map((text, number) => html` <span key=${number} class=${`key s${number} ${lines[number].className || ""}`}>${text}</span>`)}
+      <span class="quiet">${at === null ? "" : ` at ${clock(times[shown] * 1000)}`}</span></figcaption>
+    <svg ref=${box} viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${`${title}, last value: ${texts.join(", ")}`}
       onPointerMove=${point} onPointerLeave=${() => setAt(null)}>
       <path class="grid" d=${`M0 ${TOP}H${WIDTH}M0 ${HEIGHT - BOTTOM}H${WIDTH}`} />
       ${lines.map((one, number) => html`<path key=${one.name} class=${`series s${number} ${one.className || ""}`} d=${linePath(times, one.values, { from, to, max })} />`)}
@@ -49,6 +50,19 @@ export function Chart({ title, times, lines, format }) {
     </svg>
     <div class="scale quiet"><span>${clock(from * 1000)}</span><span>0 to ${format(max)}</span><span>${clock(to * 1000)}</span></div>
   </figure>`;
+}
+
+// The reconciles of a controller over the last samples, as a line in a table; failed ones in red.
+export function Sparkline({ of, name }) {
+  const found = of && of.controllers[name];
+  if (!found || of.times.length < 2) return "";
+  const { times } = of;
+  const from = times[0], to = times[times.length - 1], max = ceiling(Math.max(0, ...found.reconciles));
+  const total = (values) => values.reduce((sum, one, at) => sum + (one || 0) * (at ? times[at] - times[at - 1] : 0), 0);
+  const text = `${Math.round(total(found.reconciles))} reconciles, ${Math.round(total(found.errors))} failed`;
+  return html`<svg class="sparkline" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${text}><title>${text}</title>
+    <path class="series" d=${linePath(times, found.reconciles, { from, to, max })} />
+    ${found.errors.some(Boolean) ? html`<path class="series bad" d=${linePath(times, found.errors, { from, to, max })} />` : ""}</svg>`;
 }
 
 const isNumber = (value) => typeof value === "number";

@@ -15,6 +15,10 @@ export function toKind(kind, options = {}) {
   return `#/kind/${enc(kind)}` + (search ? `?${search}` : "");
 }
 export const toObject = (one) => `#/object/${enc(one.kind)}/${enc(one.namespace || "")}/${enc(one.name)}`;
+export const toController = (one) => `#/controller/${enc(controllerName(one))}`;
+// The controllers of several managers may have the same name.
+export const controllerName = (one) => one.manager ? `${one.name} in ${one.manager}` : one.name;
+export const toReconciles = (text) => `#/reconciles?q=${enc(text)}`;
 export const toLogs = (some) => "#/logs?" + some.map((one) => `of=${enc(logName(one))}`).join("&");
 export const toStep = (number, step) => `#/runs/${Number(number)}?step=${Number(step)}`;
 // The only link that leaves the page: a document of its own, without rights.
@@ -22,6 +26,8 @@ export const toReport = (number) => `report?number=${Number(number)}`;
 export const toSearch = (text) => `#/search?q=${enc(text)}`;
 export const shortKind = (kind) => kind.slice(kind.lastIndexOf("/") + 1);
 export const groupOf = (kind) => kind.slice(0, Math.max(0, kind.lastIndexOf("/")));
+// In any version of the group.
+export const isSameKind = (one, other) => shortKind(one) === shortKind(other) && groupOf(one).replace(/\/?[^/]*$/, "") === groupOf(other).replace(/\/?[^/]*$/, "");
 export const fullName = (one) => `${shortKind(one.kind)} ${one.namespace ? one.namespace + "/" : ""}${one.name}`;
 
 // A log in an address: kind, namespace, name and container.

@@ -10,6 +10,7 @@ import { KindPage, SearchPage } from "./objects.js";
 import { ObjectPage } from "./object.js";
 import { LogsPage } from "./logs.js";
 import { MetricsPage } from "./metrics.js";
+import { ControllerPage } from "./controller.js";
 import { ReconcilesPage } from "./reconciles.js";
 import { EndpointsPage } from "./endpoints.js";
 import { RunsPage } from "./runs.js";
@@ -20,7 +21,7 @@ history.replaceState(null, "", location.pathname + location.hash);
 const PAGES = {
   "": Overview, events: EventsPage, kind: KindPage, object: ObjectPage, search: SearchPage, logs: LogsPage,
   metrics: MetricsPage, reconciles: ReconcilesPage, endpoints: EndpointsPage,
-  runs: RunsPage,
+  controller: ControllerPage, runs: RunsPage,
 };
 
 // Without a server there are only files of past runs.

@@ -1,10 +1,10 @@
-// The page of one object: its state first, then its family, its reconciles, its events, its versions and its text.
+// The page of one object: its status first, then its text, its family, its events, its reconciles and its versions.
 
 import { html, useState } from "./html.js";
 import { ObjectActions } from "./actions.js";
 import { Diff } from "./diff.js";
 import { Graph, family } from "./graph.js";
-import { fullName, shortKind, toKind, toLogs } from "./links.js";
+import { fullName, isSameKind, shortKind, toKind, toLogs, toSearch } from "./links.js";
 import { query, useFeed, useQuery } from "./live.js";
 import { Panel } from "./panel.js";
 import { Age, Crumbs, EventTable, Failure, Found, ObjectLink, Table, Tone, clock, duration } from "./parts.js";
@@ -25,19 +25,34 @@ export function ObjectPage({ route, kinds, hasActions }) {
     <h1>${one.name} <small>${shortKind(self.kind)}${one.namespace ? ` in ${one.namespace}` : ""}</small></h1>
     <p><${Tone} label=${one.state} of=${one.tone} />${" "}
       <span class="quiet">${one.created ? html`created <${Age} at=${one.created} /> ago` : ""}</span>
+      ${Object.entries(one.labels).map(([name, value]) => html` <a class="label" key=${name} href=${toSearch(`${name}=${value}`)}>${name}=${value}</a>`)}
       ${one.hasLog ? html` <a href=${toLogs(logsOf(self, one))}>Logs</a>` : ""}</p>
-    ${hasActions ? html`<${ObjectActions} self=${self} shown=${one} hasController=${kinds.some((each) => each.kind === self.kind && each.hasController)} />` : ""}
+    ${hasActions ? html`<${ObjectActions} self=${self} shown=${one} hasController=${kinds.some((each) => each.hasController && isSameKind(each.kind, self.kind))} />` : ""}
     <${Panel} self=${self} panel=${one.panel} hasActions=${hasActions} />
+    <${Failing} last=${one.reconciles[0]} />
+    <${StatusFields} all=${one.status} />
     <${Conditions} all=${one.conditions} />
+    <${Source} of=${one.source} isWhole=${isWhole} setWhole=${setWhole} />
     ${one.owners.length || one.children.length ? html`<h2>Owners and children</h2>
       <${Graph} root=${family({ ...self, name: one.name }, one.owners, one.children)} />` : ""}
-    <h2>Reconciles</h2><${Timeline} entries=${one.reconciles} />
     <h2>Events</h2><${EventTable} events=${one.events} />
-    ${one.versions.length > 1 ? html`<h2>Versions</h2><${Versions} versions=${one.versions} where=${where} />` : ""}
-    <${Source} of=${one.source} isWhole=${isWhole} setWhole=${setWhole} />`}<//>`;
+    <h2>Reconciles</h2><${Timeline} entries=${one.reconciles} />
+    ${one.versions.length > 1 ? html`<h2>Versions</h2><${Versions} versions=${one.versions} where=${where} />` : ""}`}<//>`;
 }
 
 const logsOf = (self, one) => (one.containers.length ? one.containers : [""]).map((container) => ({ ...self, container }));
+
+// What the newest reconcile has failed with, before everything else.
+function Failing({ last }) {
+  if (!last || !last.error) return "";
+  return html`<section class="problems" aria-label="The last reconcile failed"><div data-of="bad"><p><strong>${last.controller} ${last.result.replace("_", " ")}${last.attempt ? `, attempt ${last.attempt + 1}` : ""}</strong>
+    <span class="quiet"> <${Age} at=${last.at} /> ago, ${last.next}</span></p><p class="message">${last.error}</p></div></section>`;
+}
+
+function StatusFields({ all }) {
+  if (!all.length) return "";
+  return html`<h2>Status</h2><dl class="fields">${all.map((one) => html`<div key=${one.field}><dt>${one.field}</dt><dd>${one.value}</dd></div>`)}</dl>`;
+}
 
 function Conditions({ all }) {
   if (!all.length) return "";

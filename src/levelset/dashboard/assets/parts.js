@@ -44,7 +44,7 @@ export function clock(at) {
 }
 
 // Some event loops know the time to the millisecond only.
-export const duration = (seconds) => !seconds ? "< 1 ms" : seconds >= 1 ? `${seconds.toFixed(1)} s` : `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
+export const duration = (seconds) => !seconds ? "< 1 ms" : seconds < 0.00005 ? "< 0.1 ms" : seconds >= 100 ? span(seconds) : seconds >= 1 ? `${seconds.toFixed(1)} s` : `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
 export const size = (bytes) => bytes < 1e4 ? `${bytes} B` : bytes < 1e7 ? `${Math.round(bytes / 1e3)} kB` : `${Math.round(bytes / 1e6)} MB`;
 
 // ---- tables -------------------------------------------------------------------------------------------------------

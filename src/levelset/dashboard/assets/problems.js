@@ -2,9 +2,13 @@
 
 import { html } from "./html.js";
 import { PauseButton } from "./actions.js";
-import { fullName, shortKind, toKind } from "./links.js";
+import { fullName, shortKind, controllerName, toController, toKind, toReconciles } from "./links.js";
 import { useFeed, useQuery } from "./live.js";
+import { Sparkline } from "./chart.js";
+import { useMetrics } from "./metrics.js";
 import { Age, EventTable, Found, In, ObjectLink, Table, Tone, size } from "./parts.js";
+
+const TEN_MINUTES = 120;  // samples
 
 export function Overview({ kinds }) {
   const controlled = kinds.filter((one) => one.hasController).map((one) => one.kind);
@@ -12,9 +16,10 @@ export function Overview({ kinds }) {
   const problems = useQuery("api/problems", { every: 2000 });
   const status = useQuery("api/status");
   const events = useQuery("api/events", { every: 1000 });
+  const metrics = useMetrics(TEN_MINUTES);
   return html`<h1>Overview</h1><p class="spoken" role="status">${summaryOf(problems.data)}</p>
     <${Found} query=${problems}>${(found) => html`<${Problems} found=${found} />`}<//>
-    <${Found} query=${status}>${(found) => html`<${Controllers} status=${found} />`}<//>
+    <${Found} query=${status}>${(found) => html`<${Controllers} status=${found} metrics=${metrics.data} />`}<//>
     ${events.data && html`<h2>Latest events</h2><${EventTable} events=${events.data.events.slice(0, 15)} withObject />
       ${events.data.events.length > 15 ? html`<p><a href="#/events">All events</a></p>` : ""}`}`;
 }
@@ -37,10 +42,13 @@ function Problems({ found }) {
 
 const keyOf = (one, at) => one.object ? `${one.category} ${fullName(one.object)} ${one.title}` : `${one.category} ${one.title} ${at}`;
 
-function Problem({ of }) {
+// The place of a problem that is not about an object.
+const toPlace = (of) => of.controller ? toController({ name: of.controller }) : of.kind ? toKind(of.kind) : toReconciles(of.manager || "");
+
+export function Problem({ of }) {
   return html`<li data-of=${of.tone}>
     <p><span class="category">${of.category}</span> <${ObjectLink} to=${of.object} label=${of.object && fullName(of.object)} />
-      ${" "}<strong>${of.title}</strong>
+      ${" "}<strong>${of.object ? of.title : html`<a href=${toPlace(of)}>${of.title}</a>`}</strong>
       <span class="quiet"> ${of.since ? html`for <${Age} at=${of.since} />` : ""}
         ${of.times > 1 ? `, ${of.times} times` : ""}
         ${of.retryAt ? html`, retried <${In} at=${of.retryAt} />` : ""}</span></p>
@@ -50,22 +58,29 @@ function Problem({ of }) {
 
 // ---- controllers, watches, members --------------------------------------------------------------------------------
 
+// The name of a watch begins with the API version and the kind.
+const kindOfWatch = (one) => one.name.split(" ").slice(0, 2).join("/");
 const numbers = (...names) => names.map((name) => ({ name, isNumber: true }));
 
-function Controllers({ status }) {
+export function Controllers({ status, metrics, isAlone }) {
+  const isOfSeveral = new Set(status.controllers.map((one) => one.manager)).size > 1;
+  const orNothing = (number) => number ? String(number) : "";  // a column of zeros is left out
   const rows = status.controllers.map((one) => ({ key: `${one.name} ${one.manager}`, cells: [
-    one.name, one.manager || "", one.kind ? html`<a href=${toKind(one.kind)}>${shortKind(one.kind)}</a>` : "", html`<${State} of=${one} />`,
-    String(one.waiting), one.delayed === null ? "" : String(one.delayed), `${one.running} of ${one.workers}`, String(one.reconciles), String(one.errors),
+    isAlone ? one.name : html`<a href=${toController(one)}>${one.name}</a>`, isOfSeveral && one.manager || "", one.kind ? html`<a href=${toKind(one.kind)}>${shortKind(one.kind)}</a>` : "", html`<${State} of=${one} />`,
+    html`<${Sparkline} of=${metrics} name=${controllerName(one)} />`,
+    String(one.waiting), orNothing(one.delayed), `${one.running} of ${one.workers}`, String(one.reconciles), orNothing(one.errors),
     status.hasActions && !one.manager ? html`<${PauseButton} controller=${one} />` : ""] }));
   const heads = [{ name: "Name", className: "name" }, { name: "Manager", className: "tight" }, "Kind", { name: "State", className: "tight" },
-    ...numbers("Queued", "Delayed", "Running", "Reconciles", "Errors"), "Action"];
-  const watches = status.watches.map((one) => ({ key: `${one.name} ${one.manager}`, cells: [one.name, one.manager || "", html`<${WatchState} of=${one} />`,
+    { name: "10 minutes", className: "tight" }, ...numbers("Queued", "Delayed", "Running", "Reconciles", "Errors"), "Action"];
+  const controllers = html`<${Table} heads=${heads} rows=${rows} none="No controllers are running, or none that is known here." label="Controllers" />`;
+  if (isAlone) return controllers;
+  const watches = status.watches.map((one) => ({ key: `${one.name} ${one.manager}`, cells: [html`<a href=${toKind(kindOfWatch(one))}>${one.name}</a>`, one.manager || "", html`<${WatchState} of=${one} />`,
     String(one.objects), size(one.bytes), String(one.events), String(one.relists), String(one.reconnects), String(one.errors)] }));
   const watchHeads = [{ name: "Kind", className: "name" }, { name: "Manager", className: "tight" }, { name: "State", className: "tight" },
     ...numbers("Objects", "Size", "Events", "Relists", "Reconnects", "Errors")];
   return html`${status.managers.length ? html`<${Managers} all=${status.managers} />` : ""}
     <h2>Controllers</h2>
-    <${Table} heads=${heads} rows=${rows} none="No controllers are running, or none that is known here." label="Controllers" />
+    ${controllers}
     ${status.members.length ? html`<${Members} status=${status} />` : ""}
     <h2>Watches</h2>
     <${Table} heads=${watchHeads} rows=${watches} none="No watches." label="Watches" />

@@ -6,9 +6,10 @@ import { useFeed, useQuery } from "./live.js";
 import { Crumbs, Found, ObjectLink, Tone, clock, duration } from "./parts.js";
 import { resultTone } from "./objects.js";
 
-export function ReconcilesPage() {
-  const [text, setText] = useState("");
+export function ReconcilesPage({ route }) {
+  const [text, setText] = useState(route.options.get("q") || "");
   const [isFailed, setFailed] = useState(false);
+  const [hasPolls, setPolls] = useState(false);
   useFeed([], true);
   const found = useQuery("api/reconciles", { every: 1000 });
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -16,11 +17,26 @@ export function ReconcilesPage() {
   return html`<${Crumbs} /><h1>Reconciles <small>the last of all controllers</small></h1>
     <div class="bar"><input id="filter" type="search" placeholder="Filter by text" aria-label="Filter by text" autocomplete="off"
         spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)} />
-      <label><input type="checkbox" checked=${isFailed} onChange=${() => setFailed(!isFailed)} /> failed only</label></div>
-    <${Found} query=${found}>${(data) => html`<${Waterfall} all=${data.reconciles.filter(fits)} />`}<//>`;
+      <label><input type="checkbox" checked=${isFailed} onChange=${() => setFailed(!isFailed)} /> failed only</label>
+      <label><input type="checkbox" checked=${hasPolls} onChange=${() => setPolls(!hasPolls)} /> every poll</label></div>
+    <${Found} query=${found}>${(data) => html`<${Waterfall} all=${(hasPolls ? data.reconciles : collapsed(data.reconciles)).filter(fits)} />`}<//>`;
 }
 
-function Waterfall({ all }) {
+// Newest first: of the polls of an object between two other reconciles only the last is kept, with their number. Pure.
+export function collapsed(all) {
+  const found = [], open = new Map();
+  for (const one of all) {
+    const name = `${one.controller} ${one.manager || ""} ${fullName(one.object)}`;
+    const last = one.is_poll ? open.get(name) : null;
+    if (last) { last.polls += 1; continue; }
+    const kept = { ...one, polls: 1 };
+    found.push(kept);
+    if (one.is_poll) open.set(name, kept); else open.delete(name);
+  }
+  return found;
+}
+
+export function Waterfall({ all }) {
   if (!all.length) return html`<p class="quiet">No reconciles.</p>`;
   return html`<ol class="waterfall">${all.map((one) => html`<${Reconcile} key=${`${one.at} ${one.controller} ${fullName(one.object)}`} of=${one} />`)}</ol>`;
 }
@@ -28,10 +44,10 @@ function Waterfall({ all }) {
 function Reconcile({ of }) {
   return html`<li><details><summary>
       <time datetime=${of.at} title=${of.at}>${clock(of.at)}</time>${" "}<${Tone} label=${of.result.replace("_", " ")} of=${resultTone(of.result)} />${" "}
-      <${ObjectLink} to=${of.object} label=${fullName(of.object)} /> <span class="quiet">${of.controller}${of.manager ? ` in ${of.manager}` : ""}, ${duration(of.seconds)}</span></summary>
+      <${ObjectLink} to=${of.object} label=${fullName(of.object)} /> <span class="quiet">by ${of.controller}${of.manager ? ` in ${of.manager}` : ""} in ${duration(of.seconds)}${of.waited >= 0.001 ? ` after ${duration(of.waited)} in the queue` : ""}${of.polls > 1 ? `, the last of ${of.polls} polls` : ""}</span></summary>
     <p>because ${of.reasons.join("; ") || "of no reason"}</p>
     ${of.error ? html`<p class="error">${of.error}</p>` : ""}
-    <ul class="spans">${of.spans.map((one, at) => html`<${Span} key=${at} of=${one} whole=${of.seconds} />`)}</ul>
+    <ul class="spans">${of.spans.map((one, at) => html`<${Span} key=${at} of=${one} whole=${of.waited + of.seconds} />`)}</ul>
     ${of.moreRequests ? html`<p class="quiet">and ${of.moreRequests} more requests</p>` : ""}</details></li>`;
 }
 

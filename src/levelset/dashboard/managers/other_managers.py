@@ -393,7 +393,9 @@ def _waterfall(manager: ManagerReading, one: Mapping[str, Any]) -> dict[str, Any
         "at": one["at"],
         "reasons": one["reasons"],
         "error": one["error"],
-        "seconds": one["waited"] + one["seconds"],
+        "waited": one["waited"],
+        "seconds": one["seconds"],
+        "is_poll": one.get("is_poll", False),
         "spans": spans,
         "moreRequests": 0,
     }

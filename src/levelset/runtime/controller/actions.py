@@ -31,7 +31,9 @@ class Action(msgspec.Struct, frozen=True, gc=False):
     priority: int | None = None
 
     def __str__(self) -> str:
-        return "await a change" if self.after is None else f"requeue after {self.after:g} s"
+        if self.after is None:
+            return "await a change"
+        return f"requeue after {round(self.after, 1 if self.after >= 1 else 3):.10g} s"
 
 
 _AWAIT_CHANGE: Final = Action()

@@ -104,15 +104,16 @@ async def open_local_server(
     system: System | None = None,
     certificate: "CertificateFiles | None" = None,
     token: str | None = None,
+    kubernetes_version: str | None = None,
 ) -> AsyncGenerator[LocalServer, None]:
     """Starts a server that listens, and writes its kubeconfig, for the length of a block.
 
     Objects are in memory, or in the file `data` together with the server's secrets. ConfigError if the kubeconfig file
     exists and was not written by levelset. It serves with the `certificate`, if given, at the host that this is for;
     otherwise with one of its own or, without the extra `tls`, plain HTTP; always on the loopback interface. A `token`
-    of the caller is not written to the kubeconfig, which has a placeholder. With `rbac`, all users but the owner are
-    authorized by RBAC. The `system` provides the address range of
-    Services and the sources of pod logs.
+    of the caller is not written to the kubeconfig, which has a placeholder; `kubernetes_version` is what the server
+    reports, such as "1.34". With `rbac`, all users but the owner are authorized by RBAC. The `system` provides the
+    address range of Services and the sources of pod logs.
     """
     # Imported late: the server takes a while to load, and most programs connect to an existing one.
     from levelset.apiserver.data_directory import MEMORY, check_data_path, load_secrets, open_storage  # noqa: PLC0415
@@ -140,6 +141,7 @@ async def open_local_server(
             "rbac": rbac,
             "cluster_defaults": True,
             "compaction": _COMPACTION_SECONDS,
+            "kubernetes_version": kubernetes_version,
         }
         async with _server(storage, system, port=port or 0, **options) as server:
             connection = ConnectionInfo(server.url, _PLACEHOLDER if token else server.token, server.ca)

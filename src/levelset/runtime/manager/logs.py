@@ -49,7 +49,8 @@ class _ErrorFormatter(logging.Formatter):
         if not any(_is_of_program(frame) for one in _errors(whole) for frame in one.stack):
             return super().formatException(ei)
         folded = sum(_fold(one) for one in _errors(whole))
-        hint = f"\n({folded} frames of levelset are folded; --verbose shows them)" if folded else ""
+        frames = "1 frame of levelset is" if folded == 1 else f"{folded} frames of levelset are"
+        hint = f"\n({frames} folded; --verbose shows them)" if folded else ""
         return "".join(whole.format()).rstrip("\n") + hint
 
 

@@ -59,6 +59,8 @@ USAGE: Final = """\
   --durability NAME  with --data, full (default: every write survives a loss of power) or normal (quicker)
   --port NUMBER      with --local, the port of the API server (default: any free port)
   --rbac             with --local, authorize other users than the owner by RBAC, service accounts among them
+  --kubernetes-version 1.N
+                     with --local, the version that the API server reports
   --context NAME     the context in the kubeconfig
   --namespace NAME   reconcile only this namespace; for several, give it once for each
   --leader NAME      elect a leader among replicas with the Lease of this name; the others wait
@@ -84,6 +86,7 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True):
     durability: Literal["full", "normal"] | None = None
     port: int | None = None
     rbac: bool = False
+    kubernetes_version: str | None = None
     leader: str | None = None
     shards: str | None = None
     health: tuple[str, int] | None = None
@@ -110,6 +113,7 @@ _VALUES: Final = {
     "--data": "data",
     "--durability": "durability",
     "--port": "port",
+    "--kubernetes-version": "kubernetes_version",
     "--namespace": "namespaces",
     "-n": "namespaces",
     "--leader": "leader",
@@ -209,17 +213,17 @@ def run(
     Inside a running event loop use `Manager`, in scripts and tests `open_local` or the fixtures of `levelset.testing`.
 
     Command line options (`arguments`, by default those of this process) override the keywords: `--local`,
-    `--kubeconfig`, `--data`, `--durability`, `--port`, `--context`, `--namespace`, `--leader`, `--shards`, `--health`,
-    `--output`, `--record...`, `--log-json`, `--verbose`. `kubeconfig`, `context` and `namespace` (or several) say which
-    cluster, and where controllers without namespaces of their own reconcile; `leader` elects one of several replicas,
-    `shards` divides the objects among them; `health` is the host and port of health checks and metrics; `grace` is how
-    many seconds running reconciles may take at the end (None: all they need); `log` is the style of the logs, `plain`
-    or `json`. With `local` an API server is started here, which serves the kinds in use and calls the `webhooks`
-    directly; in any other server they are registered (see `Manager`). `setup` is called with the manager before it
-    starts; `waiting` is entered until all controllers have synced; `hints` are the commands to print, in place of those
-    of its systems; `tracing` makes spans of reconciles and requests; `record` is the file to record in (SIGUSR1
-    begins a recording, SIGUSR2 ends it); the ready line counts from `began`, by default this call. Returns after an
-    orderly stop; else raises SystemExit: 2 for a usage error.
+    `--kubeconfig`, `--data`, `--durability`, `--port`, `--kubernetes-version`, `--context`, `--namespace`, `--leader`,
+    `--shards`, `--health`, `--output`, `--record...`, `--log-json`, `--verbose`. `kubeconfig`, `context` and
+    `namespace` (or several) say which cluster, and where controllers without namespaces of their own reconcile;
+    `leader` elects one of several replicas, `shards` divides the objects among them; `health` is the host and port of
+    health checks and metrics; `grace` is how many seconds running reconciles may take at the end (None: all they need);
+    `log` is the style of the logs, `plain` or `json`. With `local` an API server is started here, which serves the
+    kinds in use and calls the `webhooks` directly; in any other server they are registered (see `Manager`). `setup` is
+    called with the manager before it starts; `waiting` is entered until all controllers have synced; `hints` are the
+    commands to print, in place of those of its systems; `tracing` makes spans of reconciles and requests; `record` is
+    the file to record in (SIGUSR1 begins a recording, SIGUSR2 ends it); the ready line counts from `began`, by default
+    this call. Returns after an orderly stop; else raises SystemExit: 2 for a usage error.
     """
     given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespaces=_names(namespace))
     try:
@@ -374,6 +378,7 @@ class _Program:
                     durability=parsed.durability or "full",
                     port=parsed.port,
                     rbac=parsed.rbac,
+                    kubernetes_version=parsed.kubernetes_version,
                     system=whole,
                 )
             )
@@ -481,6 +486,7 @@ def _merged(given: Arguments, parsed: Arguments) -> Arguments:
         output=parsed.output,
         port=parsed.port,
         rbac=parsed.rbac,
+        kubernetes_version=parsed.kubernetes_version,
     )
 
 
