@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import logging
+import os
 import ssl
 import sys
 import time
@@ -18,7 +20,7 @@ from msgspec.structs import replace
 
 from levelset.apiserver import ConnectionInfo, read_kubeconfig
 from levelset.http import CertificateAuthority
-from levelset_dcp.dcp_command import _remove_session_folder, main
+from levelset_dcp.dcp_command import _remove_session_folder, main, parser
 from levelset_machine import identity_of
 from systems.dcp.tests.support.sessions import WITHIN, environment, wait_for_exit
 
@@ -43,6 +45,48 @@ def test_info_has_the_fields_that_an_apphost_reads(capsys: pytest.CaptureFixture
     assert found["containers"]["running"] is True
     none = output_of(capsys, "info", "--container-runtime", "none")
     assert none["containers"] == {"runtime": "none", "hostName": "", "installed": False, "running": False}
+
+
+def test_info_with_diagnostics_has_the_system_and_the_client_version(capsys: pytest.CaptureFixture[str]) -> None:
+    found = output_of(capsys, "info", "--container-runtime", "memory", "--diagnostics", "-t", "1m")
+    assert (found["os"], found["architecture"] in ("amd64", "arm64")) == ("linux", True)
+    assert found["containers"]["clientVersion"]
+    assert "os" not in output_of(capsys, "info", "--container-runtime", "memory")
+
+
+def test_info_reports_an_engine_that_does_not_answer_in_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = tmp_path / "podman"
+    engine.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
+    engine.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = output_of(capsys, "info", "--container-runtime", "podman", "--timeout", "50ms")
+    assert found["containers"]["running"] is False
+    assert found["containers"]["error"] == "the container engine did not answer within 50ms"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "level"),
+    [
+        (["version"], None),
+        (["-v", "debug", "version"], logging.DEBUG),
+        (["version", "-v=debug"], logging.DEBUG),
+        (["version", "--verbosity=info"], logging.INFO),
+        (["version", "-v", "error"], logging.ERROR),
+        (["version", "-v", "3"], logging.DEBUG),
+    ],
+)
+def test_the_verbosity_is_given_before_or_after_the_command(arguments: list[str], level: int | None) -> None:
+    assert parser().parse_args(arguments).verbosity == level
+
+
+@pytest.mark.parametrize("arguments", [["version", "-v", "loud"], ["version", "-v", "0"], ["info", "-t", "soon"]])
+def test_an_unknown_verbosity_or_duration_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert arguments[-1] in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

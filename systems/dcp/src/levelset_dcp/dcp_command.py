@@ -10,6 +10,7 @@ import json
 import logging
 import logging.handlers
 import os
+import platform
 import queue
 import shutil
 import signal
@@ -31,12 +32,14 @@ from levelset_dcp.cli import engine_info
 from levelset_dcp.engines.selection import RUNTIMES
 from levelset_dcp.executables.monitor_process import began
 from levelset_dcp.session import SessionOptions, default_kubeconfig, monitored_process, open_session
+from levelset_dcp.workloads.health_probes import parse_duration
 from levelset_machine import Identity
 
 __all__ = ["VERSION", "main", "parser"]
 
 VERSION: Final = "dev"
 """The version that is reported: an AppHost accepts it whatever its minimum is, as upstream's development builds."""
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _TRUE: Final = ("1", "true", "on", "yes")
 _TOLERANCE: Final = 2.0
 """Seconds; the kernel reports the boot time in whole seconds."""
@@ -58,10 +61,16 @@ def main(argv: Sequence[str] | None = None) -> None:
 def parser() -> argparse.ArgumentParser:
     """The argument parser with all subcommands."""
     made = argparse.ArgumentParser(prog="dcp", description="Runs the resources of an Aspire AppHost, on levelset.")
+    _add_verbosity(made, default=None)
     group = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    group.add_parser("version", help="show the version as JSON").set_defaults(run=_version)
+    version = group.add_parser("version", help="show the version as JSON")
+    version.set_defaults(run=_version)
     info = group.add_parser("info", help="show the version and the status of the container engine as JSON")
     info.add_argument("--container-runtime", choices=RUNTIMES, help="the container engine; detected by default")
+    info.add_argument(
+        "--diagnostics", action="store_true", help="show the system and the version of the engine's client, too"
+    )
+    info.add_argument("-t", "--timeout", type=_duration, default="10s", metavar="D", help="for the engine; 10s")
     info.set_defaults(run=_info)
     start = group.add_parser("start-apiserver", help="start the API server and the controllers")
     start.add_argument("-m", "--monitor", type=int, metavar="PID", help="stop when this process exits")
@@ -76,7 +85,20 @@ def parser() -> argparse.ArgumentParser:
     start.add_argument("--server-only", action="store_true", help="start no controllers: another process runs them")
     _add_tls(start)
     start.set_defaults(run=_start)
+    for command in (version, info, start):
+        _add_verbosity(command, default=argparse.SUPPRESS)
     return made
+
+
+def _add_verbosity(command: argparse.ArgumentParser, *, default: str | None) -> None:
+    command.add_argument(
+        "-v",
+        "--verbosity",
+        type=_level,
+        default=default,
+        metavar="LEVEL",
+        help="log to stderr: debug, info, error, N",
+    )
 
 
 def _add_tls(start: argparse.ArgumentParser) -> None:
@@ -84,6 +106,22 @@ def _add_tls(start: argparse.ArgumentParser) -> None:
     start.add_argument("--tls-key-file", type=Path, metavar="FILE", help="the key of the certificate, PEM")
     start.add_argument("--tls-ca-file", type=Path, metavar="FILE", help="the CA, unless the chain has its root, PEM")
     start.add_argument("--tls-cert-thumbprint", default="", metavar="SHA1", help="what the certificate must have")
+
+
+def _level(text: str) -> int:
+    """A level of upstream: its numbers from 1 on are ever finer levels of debug."""
+    name = text.removeprefix("=").lower()  # `-v=debug`, as upstream's parser takes it
+    if name.isdecimal() and int(name) > 0:
+        return logging.DEBUG
+    if name not in ("debug", "info", "error"):
+        raise argparse.ArgumentTypeError(f"{text}: debug, info, error or a number from 1 on is expected")
+    return logging.getLevelNamesMapping()[name.upper()]
+
+
+def _duration(text: str) -> str:
+    if not parse_duration(text):
+        raise argparse.ArgumentTypeError(f"{text}: a duration such as 10s or 500ms is expected")
+    return text
 
 
 def _time(text: str) -> datetime:
@@ -99,10 +137,24 @@ def _version(_: argparse.Namespace) -> int:
 
 def _info(arguments: argparse.Namespace) -> int:
     """Prints the version and the status of the engine."""
-    engine = asyncio.run(engine_info(arguments.container_runtime))
+    engine = asyncio.run(_engine_info(arguments.container_runtime, arguments.timeout))
     shown = {name: value for name, value in engine.items() if name != "version" and (name != "error" or value)}
-    sys.stdout.write(f"{json.dumps({'version': VERSION, 'containers': shown})}\n")
+    found: dict[str, object] = {"version": VERSION, "containers": shown}
+    if arguments.diagnostics:
+        shown["clientVersion"] = engine.get("version", "")
+        machine = platform.machine()
+        found |= {"os": platform.system().lower(), "architecture": _ARCHITECTURES.get(machine, machine)}
+    sys.stdout.write(f"{json.dumps(found)}\n")
     return 0
+
+
+async def _engine_info(runtime: str | None, within: str) -> dict[str, object]:
+    try:
+        async with asyncio.timeout(parse_duration(within)):
+            return await engine_info(runtime)
+    except TimeoutError:
+        error = f"the container engine did not answer within {within}"
+        return {"runtime": runtime or "", "hostName": "", "installed": True, "running": False, "error": error}
 
 
 def _start(arguments: argparse.Namespace) -> int:
@@ -127,7 +179,7 @@ def _start(arguments: argparse.Namespace) -> int:
         token=os.environ.get("DCP_SECURE_TOKEN") or None,
     )
     try:
-        with _log_socket(os.environ.get("DCP_LOG_SOCKET", "")):
+        with _log_stderr(arguments.verbosity), _log_socket(os.environ.get("DCP_LOG_SOCKET", "")):
             return asyncio.run(_run(options, kubeconfig))
     finally:
         _remove_session_folder(os.environ)
@@ -224,6 +276,23 @@ class _SocketHandler(logging.Handler):
 
 
 @contextmanager
+def _log_stderr(level: int | None) -> Generator[None, None, None]:
+    """Writes log lines of a level to stderr for the length of a block; none without a level, but for warnings."""
+    if level is None:
+        yield
+        return
+    root, handler = logging.getLogger(), logging.StreamHandler()
+    handler.setFormatter(_Format())
+    handler.setLevel(level)
+    root.addHandler(handler)
+    root.setLevel(level)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+@contextmanager
 def _log_socket(path: str) -> Generator[None, None, None]:
     """Writes log lines to a unix socket for the length of a block; a thread does, so that a slow reader delays none."""
     root = logging.getLogger()
@@ -246,7 +315,7 @@ def _log_socket(path: str) -> Generator[None, None, None]:
         listener = logging.handlers.QueueListener(lines, target)
         handler = logging.handlers.QueueHandler(lines)
         root.addHandler(handler)
-        root.setLevel(logging.INFO)
+        root.setLevel(min(root.level, logging.INFO) or logging.INFO)
         logging.raiseExceptions = False  # a full queue drops lines, and is worth no traceback
         listener.start()
         try:

@@ -223,6 +223,17 @@ async def test_a_container_starts_when_the_engine_becomes_healthy(
         assert (await status(cluster)).state == "Running"
 
 
+async def test_a_container_that_waits_for_its_start_goes_while_the_engine_is_down(
+    cluster: Cluster, engine: InMemoryEngine, host: ContainerHost
+) -> None:
+    engine.set_health(False, "the engine naps; wake it")
+    async with cluster.running(containers_controller(host)):
+        await cluster.create(container(start=False))
+        assert (await status(cluster)).state == "Pending"
+        await cluster.delete(ONE)
+        await cluster.until_gone(ONE, within=6)
+
+
 async def test_without_an_engine_a_container_is_unhealthy_and_can_be_deleted(cluster: Cluster) -> None:
     async with cluster.running(containers_controller(fake_container_host(None))):
         await cluster.create(container())

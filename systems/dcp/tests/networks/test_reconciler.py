@@ -139,6 +139,32 @@ async def test_a_network_waits_while_the_engine_is_down(cluster: Cluster, engine
         assert (await settled_status(cluster)).state == "Running"
 
 
+async def test_a_network_that_was_not_created_goes_while_the_engine_is_down(
+    cluster: Cluster, engine: InMemoryEngine
+) -> None:
+    engine.set_health(False, "the engine is down")
+    async with cluster.running(networks_controller(fake_container_host(engine))):
+        await cluster.create(network(network_name="a"))
+        await settled_status(cluster)
+        await cluster.delete(NET)
+        await cluster.until_gone(NET, within=6)
+
+
+async def test_a_network_that_was_created_waits_for_the_engine_to_be_removed(
+    cluster: Cluster, engine: InMemoryEngine
+) -> None:
+    async with cluster.running(networks_controller(fake_container_host(engine))):
+        await cluster.create(network(network_name="a"))
+        assert (await settled_status(cluster)).state == "Running"
+        engine.set_health(False, "the engine is down")
+        await cluster.delete(NET)
+        await cluster.advance(30)
+        assert (await settled_status(cluster)).message == "the engine is down"
+        engine.set_health(True)
+        await cluster.until_gone(NET)
+        assert not await is_there(engine, "a")
+
+
 async def test_an_error_of_the_engine_is_reported(cluster: Cluster, engine: InMemoryEngine) -> None:
     engine.fail_matching("create_network a", message="no space for networks")
     async with cluster.running(networks_controller(fake_container_host(engine))):

@@ -220,6 +220,17 @@ async def test_a_proxy_is_failed_when_it_cannot_start(
         assert state_history(cluster, PROXY)[-2:] == ["Starting", "Failed"]
 
 
+async def test_a_proxy_that_was_not_started_goes_while_the_engine_is_down(
+    cluster: Cluster, engine: InMemoryEngine, host: ContainerHost
+) -> None:
+    engine.set_health(False, "the engine is down")
+    async with running(cluster, host, FakeRelay()):
+        await cluster.create(proxy("db"))
+        assert (await settled_status(cluster)).state == "Pending"
+        await cluster.delete(PROXY)
+        await cluster.until_gone(PROXY, within=6)
+
+
 async def test_deletion_removes_both_sides(cluster: Cluster, engine: InMemoryEngine, host: ContainerHost) -> None:
     relay = FakeRelay()
     async with with_tunnels(cluster, host, relay, "a"):

@@ -39,6 +39,7 @@ from levelset_dcp.engines.errors import (
     EngineTimedOut,
     Incomplete,
     RuntimeNotHealthy,
+    most_likely_created_nothing,
 )
 from levelset_dcp.engines.interface import Engine, Sink
 from levelset_dcp.engines.models import ContainerInfo
@@ -125,7 +126,8 @@ class Launcher:
             if policy.adopts:
                 await self._host.records.remove_resource("container", name_of(container))
         except EngineError as error:
-            return retry_later(str(error), timing.now() + RETRY_DELAY)
+            if not most_likely_created_nothing(error, container_id):
+                return retry_later(str(error), timing.now() + RETRY_DELAY)
         return removed()
 
     async def _resolve(self, container: Container, key: str | None, engine: Engine) -> Change:

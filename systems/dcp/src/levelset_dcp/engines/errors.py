@@ -25,6 +25,7 @@ __all__ = [
     "Incomplete",
     "ObjectInUse",
     "RuntimeNotHealthy",
+    "most_likely_created_nothing",
 ]
 
 
@@ -62,3 +63,11 @@ class EngineTimedOut(EngineError, TimeoutError):
 
 class EngineRefused(EngineError):
     """The engine rejected the request, for a reason that has no class of its own."""
+
+
+def most_likely_created_nothing(error: EngineError, object_id: str) -> bool:
+    """Whether the engine is down and no object of it is known, so that a removal need not wait for the engine.
+
+    An object whose creation was not reported is removed as an orphan by the next session.
+    """
+    return isinstance(error, RuntimeNotHealthy) and not object_id

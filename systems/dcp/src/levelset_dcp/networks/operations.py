@@ -13,6 +13,7 @@ from levelset_dcp.engines.errors import (
     EngineTimedOut,
     Incomplete,
     RuntimeNotHealthy,
+    most_likely_created_nothing,
 )
 from levelset_dcp.engines.interface import Engine
 from levelset_dcp.engines.models import NetworkInfo, NewNetwork
@@ -106,7 +107,8 @@ class NetworkOperations:
             engine = await self._host.healthy_engine()
             await self._remove(network, network_id, engine)
         except EngineError as error:
-            return retry_later(str(error), timing.now() + RETRY_DELAY)
+            if not most_likely_created_nothing(error, network_id):
+                return retry_later(str(error), timing.now() + RETRY_DELAY)
         return _removed
 
     async def _create_or_adopt(self, network: ContainerNetwork, engine: Engine) -> Change:

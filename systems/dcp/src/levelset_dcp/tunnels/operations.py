@@ -10,7 +10,12 @@ from levelset import replace
 from levelset.aio import timing
 from levelset_dcp.containers.file_archive import Member, archive_of
 from levelset_dcp.containers.host import ContainerHost
-from levelset_dcp.engines.errors import EngineAlreadyExists, EngineError, RuntimeNotHealthy
+from levelset_dcp.engines.errors import (
+    EngineAlreadyExists,
+    EngineError,
+    RuntimeNotHealthy,
+    most_likely_created_nothing,
+)
 from levelset_dcp.engines.interface import Engine
 from levelset_dcp.engines.models import ContainerInfo, NewContainer, PortBinding
 from levelset_dcp.engines.retries import find_container, stop_and_remove, wait_started
@@ -107,9 +112,9 @@ class TunnelOperations:
             if found is not None and uid_of(found.labels) == proxy.metadata.uid:
                 await stop_and_remove(engine, found.id, grace=0.0)
         except EngineError as error:
-            retry_at = timing.now() + RETRY_DELAY
-            message = str(error)
-            return lambda observed: replace(observed, message=observed.message or message, retry_at=retry_at)
+            if not most_likely_created_nothing(error, container_id):
+                retry_at, message = timing.now() + RETRY_DELAY, str(error)
+                return lambda observed: replace(observed, message=observed.message or message, retry_at=retry_at)
         return lambda observed: replace(observed, is_removed=True, retry_at=0.0)
 
     async def _open(self, key: str, tunnel: TunnelState, target: Target) -> TunnelState:
