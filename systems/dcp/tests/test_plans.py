@@ -82,6 +82,27 @@ def test_the_plan_of_a_tunnel_proxy(observed: dict[str, Any], has_changes: bool,
     assert tunnels.plan(tunnels.ObservedTunnelProxy(uid="u", **observed), changes) == step
 
 
+TARGET = ("localhost", 80)
+
+
+@pytest.mark.parametrize(
+    ("tunnel", "attempts"),
+    [
+        ({"target": TARGET, "state": "Ready"}, None),
+        ({"target": TARGET, "attempts": tunnels.ATTEMPTS - 1}, tunnels.ATTEMPTS - 1),
+        ({"target": TARGET, "attempts": tunnels.ATTEMPTS, "state": "Failed"}, None),
+        ({"target": ("localhost", 81), "attempts": tunnels.ATTEMPTS, "state": "Failed"}, 0),
+        ({"target": ("localhost", 81), "state": "Ready"}, 0),
+    ],
+)
+def test_a_tunnel_is_opened_up_to_twenty_times_for_each_target(tunnel: dict[str, Any], attempts: int | None) -> None:
+    observed = tunnels.ObservedTunnelProxy(uid="u", tunnels={"one": tunnels.TunnelState(number=1, **tunnel)})
+    opened = tunnels.tunnel_changes(observed, {"one": TARGET}).open
+    assert {name: state.attempts for name, (state, _) in opened.items()} == (
+        {} if attempts is None else {"one": attempts}
+    )
+
+
 @pytest.mark.parametrize(
     ("mode", "previous", "step"),
     [

@@ -12,7 +12,6 @@ from levelset import (
     Context,
     Controller,
     Ref,
-    Retry,
     StateMap,
     await_change,
     references,
@@ -35,6 +34,7 @@ from levelset_dcp.kinds import Container, ContainerExec, ContainerExecStatus, En
 from levelset_dcp.names import finalizer
 from levelset_dcp.workloads.environment import effective_of, read_env_files
 from levelset_dcp.workloads.templates import DependencyNotReady, container_context, template_conditions
+from levelset_dcp.workloads.workload_status import write_state
 from levelset_machine import LogOptions
 
 __all__ = [
@@ -192,7 +192,7 @@ class ContainerExecReconciler:
 
     async def reconcile(self, one: ContainerExec, ctx: Context) -> Action:
         """Runs the command when its container runs, and writes its status."""
-        self._require_started(one)
+        self._watcher.require_open(one.ref)
         observed = self._observed(one)
         container = await ctx.find(Ref(Container, one.spec.container_name))
         step = plan(observed, container)
@@ -273,12 +273,10 @@ class ContainerExecReconciler:
         self._background.defer(ref, uid, change)
 
     async def _write_status(self, one: ContainerExec, observed: ObservedExec, ctx: Context) -> None:
-        before = one.status or ContainerExecStatus()
         status = status_of(one, observed, ctx.now())
-        await ctx.set_status(one, status)
-        if status.state != before.state:
-            message = observed.message or f"{one.spec.command} is {status.state}"
-            ctx.record(one, status.state or "Waiting", message, warning=status.state in ("FailedToStart", "Unknown"))
+        message = observed.message or f"{one.spec.command} is {status.state}"
+        is_warning = status.state in ("FailedToStart", "Unknown")
+        await write_state(ctx, one, status, message, is_warning=is_warning, first="Waiting")
         if observed.state in FINAL and observed.state != "Finished":
             self.host.gone(observed.uid)
 
@@ -295,10 +293,6 @@ class ContainerExecReconciler:
 
     def _failed(self, message: str) -> Change:
         return failed(message, self.host.now())
-
-    def _require_started(self, one: ContainerExec) -> None:
-        if not self._watcher.is_open:
-            raise Retry(f"{one.ref}: the source of tasks has not started yet", seconds=0.5)
 
 
 def referenced_container(one: ContainerExec) -> Iterator[Ref[Container]]:

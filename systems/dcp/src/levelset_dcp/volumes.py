@@ -13,6 +13,7 @@ from levelset_dcp.containers.orphan_cleanup import is_orphaned
 from levelset_dcp.engines.errors import EngineNotFound, ObjectInUse, RuntimeNotHealthy
 from levelset_dcp.kinds import ContainerVolume, ContainerVolumeStatus
 from levelset_dcp.names import finalizer, labels_of
+from levelset_dcp.workloads.workload_status import write_state
 
 __all__ = ["ObservedVolume", "Step", "VolumeReconciler", "plan", "status_of", "volumes_controller"]
 
@@ -121,19 +122,12 @@ class VolumeReconciler:
         return lambda observed: replace(observed, is_removed=True, message="", retry_at=0.0)
 
     async def _write_status(self, volume: ContainerVolume, observed: ObservedVolume, ctx: Context) -> None:
-        before = volume.status or ContainerVolumeStatus()
         status = status_of(volume, observed, ctx.now())
-        await ctx.set_status(volume, status)
-        if status.state != before.state:
-            message = observed.message or f"volume {volume.spec.name} is {status.state}"
-            ctx.record(volume, status.state or "Pending", message, warning=status.state == "RuntimeUnhealthy")
+        message = observed.message or f"volume {volume.spec.name} is {status.state}"
+        await write_state(ctx, volume, status, message, is_warning=status.state == "RuntimeUnhealthy")
 
     def _observed(self, volume: ContainerVolume) -> ObservedVolume:
-        observed = self.states.get(volume.ref)
-        if observed is None or observed.uid != volume.metadata.uid:
-            observed = ObservedVolume(uid=volume.metadata.uid)
-            self.states.put(volume.ref, observed)
-        return observed
+        return self._background.observed(volume, lambda: ObservedVolume(uid=volume.metadata.uid))
 
 
 def status_of(volume: ContainerVolume, observed: ObservedVolume, now: datetime) -> ContainerVolumeStatus:

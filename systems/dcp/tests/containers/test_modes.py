@@ -224,6 +224,8 @@ def left(*, key: str = "k", running: bool = True, uid: str = "x") -> ContainerIn
     [
         ({}, None, "create"),
         ({}, left(), "foreign"),
+        ({}, left(uid="u"), "adopt"),
+        ({"persistent": True}, left(uid="u", key="other"), "adopt"),
         ({"persistent": True}, None, "create"),
         ({"persistent": True}, left(), "adopt"),
         ({"persistent": True}, left(key="other"), "replace"),
@@ -239,4 +241,4 @@ def left(*, key: str = "k", running: bool = True, uid: str = "x") -> ContainerIn
 def test_the_adoption_of_an_existing_container(
     spec: dict[str, Any], existing: ContainerInfo | None, adoption: str
 ) -> None:
-    assert decide_adoption(container(**spec), existing, "k") == adoption
+    assert decide_adoption(container(**spec).with_metadata(uid="u"), existing, "k") == adoption

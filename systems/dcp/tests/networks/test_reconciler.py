@@ -6,7 +6,7 @@ import pytest
 
 from levelset import ObjectMeta, Ref
 from levelset.testing import Cluster
-from levelset_dcp.engines import EngineNotFound, InMemoryEngine, NewContainer, NewNetwork
+from levelset_dcp.engines import EngineNotFound, EngineTimedOut, InMemoryEngine, NewContainer, NewNetwork
 from levelset_dcp.kinds import (
     ContainerNetwork,
     ContainerNetworkConnection,
@@ -161,6 +161,20 @@ async def test_a_network_that_was_created_waits_for_the_engine_to_be_removed(
         await cluster.advance(30)
         assert (await settled_status(cluster)).message == "the engine is down"
         engine.set_health(True)
+        await cluster.until_gone(NET)
+        assert not await is_there(engine, "a")
+
+
+async def test_a_network_whose_creation_was_not_reported_is_removed_after_an_error(
+    cluster: Cluster, engine: InMemoryEngine
+) -> None:
+    engine.fail_matching("create_network a", message=EngineTimedOut("no answer"), after_effect=True)
+    async with cluster.running(networks_controller(fake_container_host(engine))):
+        await cluster.create(network(network_name="a"))
+        await cluster.until(NET, lambda one: one.status is not None and one.status.message == "no answer")
+        assert await is_there(engine, "a")
+        engine.fail_matching("remove_network *", message=EngineTimedOut("no answer again"))
+        await cluster.delete(NET)
         await cluster.until_gone(NET)
         assert not await is_there(engine, "a")
 

@@ -47,6 +47,8 @@ def test_pods_without_a_measurement_never_turn_the_direction() -> None:
     assert replicas(HALF, pods, a=0.01, b=0.01) == 3  # and here all that it requests
     starting = [pod("a"), pod("b", ready=None)]
     assert replicas(HALF, starting, a=0.2, b=9.0) == 4  # one that is not ready counts as using nothing
+    most_start = [pod("a"), *(pod(name, ready=None) for name in "bcd")]
+    assert replicas(HALF, most_start, a=0.15) == 4  # three times the target for one Pod, and below it for all four
     assert replicas(HALF, [pod("a"), pod("gone", phase="Failed")], a=0.1, gone=9.0) == 2
 
 

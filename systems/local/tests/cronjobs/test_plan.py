@@ -121,6 +121,11 @@ def test_the_oldest_jobs_above_the_limits_are_deleted() -> None:
     assert sorted(each.name for each in plan.delete) == ["bad1", "bad2", "good2", "good3"]
 
 
+def test_a_job_that_is_being_deleted_is_not_deleted_again() -> None:
+    old, new = job("old", ended="Complete", deletion_timestamp=NOON), job("new", ended="Complete", at=minutes(1))
+    assert plan_of(owner(successfulJobsHistoryLimit=1), old, new, now=minutes(2)).delete == ()
+
+
 def test_a_cron_job_that_is_being_deleted_only_has_a_status() -> None:
     one = owner().with_metadata(deletion_timestamp=NOON)
     plan = plan_of(one, now=minutes(20))

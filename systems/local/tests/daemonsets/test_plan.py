@@ -91,6 +91,10 @@ def test_with_surge_the_old_pod_stays_until_the_new_one_is_available() -> None:
     waiting = plan_of(one, [old, daemon("new", ready=None)])
     assert (waiting.create, waiting.delete) == ((), ())
     assert names(plan_of(one, [old, daemon("new")]).delete) == ["old"]
+    nodes = [node(name) for name in ("n1", "n2", "n3")]
+    pods = [daemon(place.name, "old", node=place.name, ready=START if place.name == "n1" else None) for place in nodes]
+    assert plan_of(one, pods, *nodes).create == ("n2", "n3", "n1")  # those that do not work are not limited
+    assert plan_of(one, [*pods, daemon("new", node="n1", ready=None)], *nodes).create == ("n2", "n3")
 
 
 def test_with_on_delete_no_pod_is_replaced() -> None:

@@ -75,6 +75,10 @@ def test_without_pods_nothing_may_be_evicted() -> None:
     assert (plan.status.observed_generation, condition.observed_generation) == (3, 3)
 
 
+def test_pods_that_are_not_expected_any_more_may_not_be_evicted() -> None:
+    assert numbers(budget(maxUnavailable=1), *THREE, replicas=0) == (0, 0, 3, 0)
+
+
 def test_pods_without_a_scale_need_a_number() -> None:
     loose = [pod("a", owner=None)]
     assert numbers(budget(minAvailable=1), *loose) == (1, 1, 1, 0)

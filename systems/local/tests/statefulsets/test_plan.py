@@ -65,6 +65,14 @@ def test_with_parallel_management_all_pods_are_created_at_once() -> None:
     assert created(plan_of(owner(policy="Parallel"), [])) == ["db-0", "db-1", "db-2"]
 
 
+def test_an_update_waits_for_each_pod_with_parallel_management_too() -> None:
+    one = owner(2, policy="Parallel", image="new")
+    history = history_of(one, before="old")
+    old, new = history.current.name, history.update.name
+    assert names(plan_of(one, [member(0, old), member(1, new, ready=None)], history).delete) == []
+    assert names(plan_of(one, [member(0, old), member(1, new)], history).delete) == ["db-0"]
+
+
 def test_the_ordinals_begin_where_the_spec_says() -> None:
     assert created(plan_of(owner(2, policy="Parallel", ordinals={"start": 5}), [])) == ["db-5", "db-6"]
 

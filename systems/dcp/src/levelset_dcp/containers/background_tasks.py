@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from levelset import Context, Ref, StateMap
+from levelset import Context, Object, Ref, StateMap
 from levelset.errors import LevelsetError
 
 __all__ = ["BackgroundTasks", "Change", "Observed"]
@@ -36,6 +36,14 @@ class BackgroundTasks(Generic[K]):
         self._states = states
         self._failed = failed
         self._handles: dict[Ref[Any], Any] = {}
+
+    def observed(self, obj: Object, restore: Callable[[], K]) -> K:
+        """The observed state of an object; restored and stored if there is none of this UID."""
+        found = self._states.get(obj.ref)
+        if found is None or found.uid != obj.metadata.uid:
+            found = restore()
+            self._states.put(obj.ref, found)
+        return found
 
     def is_busy(self, ref: Ref[Any]) -> bool:
         """Whether a task runs, or its result has not been applied yet."""

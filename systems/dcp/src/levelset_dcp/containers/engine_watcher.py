@@ -7,7 +7,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Final
 
-from levelset import Ref
+from levelset import Ref, Retry
 from levelset.aio import Crash, Restart, Supervisor
 from levelset_dcp.containers.host import ContainerHost
 from levelset_dcp.engines.models import EngineEvent
@@ -45,6 +45,11 @@ class EngineWatcher:
     def is_open(self) -> bool:
         """Whether events are watched."""
         return self.tasks is not None
+
+    def require_open(self, ref: Ref[Any]) -> None:
+        """Raises Retry, so that no object is reconciled before its events are watched."""
+        if not self.is_open:
+            raise Retry(f"{ref}: the engine watcher has not started yet", seconds=0.5)
 
     async def open_source(self) -> AsyncIterator[Ref[Any]]:
         """A controller source that yields nothing: the watcher is open while it is iterated."""

@@ -12,7 +12,6 @@ from levelset import (
     Context,
     Controller,
     Ref,
-    Retry,
     StateMap,
     await_change,
     owns,
@@ -46,6 +45,7 @@ from levelset_dcp.workloads.health_probes import probe_check, probe_schedule
 from levelset_dcp.workloads.modes import container_policy
 from levelset_dcp.workloads.service_producers import producers, referenced_services, sync_endpoints
 from levelset_dcp.workloads.templates import DependencyNotReady, container_context
+from levelset_dcp.workloads.workload_status import state_line, write_state
 from levelset_machine import Check, ProbeSchedule
 
 __all__ = ["ContainerReconciler", "containers_controller"]
@@ -87,7 +87,7 @@ class ContainerReconciler:
 
     async def reconcile(self, container: Container, ctx: Context) -> Action:
         """Starts the next operation of a Container, and writes its owned objects and its status."""
-        self._require_started(container)
+        self._supervisor.watcher.require_open(container.ref)
         observed = await self._advance(container, self._observed(container), ctx)
         is_waiting = await self._sync_dependents(container, observed, ctx)
         await self._write_status(container, observed, ctx)
@@ -97,7 +97,7 @@ class ContainerReconciler:
 
     async def clean_up(self, container: Container, ctx: Context) -> Action | None:
         """Removes the container, unless its mode keeps it, and everything that belongs to it."""
-        self._require_started(container)
+        self._supervisor.watcher.require_open(container.ref)
         observed, policy = self._observed(container), container_policy(container.spec)
         if self._background.is_busy(ctx.ref):
             return requeue(seconds=RETRY_DELAY)  # a container that is being started is removed after the start
@@ -198,16 +198,12 @@ class ContainerReconciler:
     async def _write_status(self, container: Container, observed: ObservedContainer, ctx: Context) -> None:
         before = container.status or ContainerStatus()
         status = status_of(container, observed, self._networks(container, observed, ctx), ctx.now())
-        await ctx.set_status(container, status)
-        if (status.state, status.message) != (before.state, before.message):
-            self._log_state(container, observed)
-        if status.state == before.state:
-            return
         message = observed.message or f"{container.spec.image or container.name} is {status.state}"
-        ctx.record(
-            container, status.state or "Pending", message, warning=observed.state in (*FINAL, "RuntimeUnhealthy")
-        )
-        if observed.state in FINAL:
+        is_warning = observed.state in (*FINAL, "RuntimeUnhealthy")
+        is_new = await write_state(ctx, container, status, message, is_warning=is_warning)
+        if is_new or status.message != before.message:
+            self._log_state(container, observed)
+        if is_new and observed.state in FINAL:
             self.host.gone(observed.uid)
 
     def _networks(self, container: Container, observed: ObservedContainer, ctx: Context) -> tuple[str, ...]:
@@ -227,11 +223,7 @@ class ContainerReconciler:
         return self.host.engine is None or (observed.state == "RuntimeUnhealthy" and not observed.container_id)
 
     def _observed(self, container: Container) -> ObservedContainer:
-        observed = self.states.get(container.ref)
-        if observed is None or observed.uid != container.metadata.uid:
-            observed = observed_from_status(container)
-            self.states.put(container.ref, observed)
-        return observed
+        return self._background.observed(container, lambda: observed_from_status(container))
 
     async def _forget(self, container: Container, ctx: Context) -> None:
         """Drops state, logs and leases of a Container."""
@@ -247,15 +239,10 @@ class ContainerReconciler:
     def _log_state(self, container: Container, observed: ObservedContainer) -> None:
         """Appends the state to the system log of the Container."""
         sink = self.host.logs.open(system_key(observed.uid))
-        made = f", container {observed.container_id[:12]}" if observed.container_id else ""
-        code = f", exit code {observed.exit_code}" if observed.exit_code is not None else ""
-        message = f": {observed.message}" if observed.message else ""
-        sink.write(f"{container.name} is {observed.state}{made}{code}{message}\n".encode())
+        running_as = f"container {observed.container_id[:12]}" if observed.container_id else ""
+        code, message = observed.exit_code, observed.message
+        sink.write(state_line(container.name, observed.state, running_as=running_as, exit_code=code, message=message))
         sink.close()
-
-    def _require_started(self, container: Container) -> None:
-        if not self._supervisor.watcher.is_open:
-            raise Retry(f"{container.ref}: the engine watcher has not started yet", seconds=0.5)
 
 
 def _needs_polling(observed: ObservedContainer) -> bool:

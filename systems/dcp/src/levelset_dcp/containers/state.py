@@ -238,7 +238,7 @@ def plan(container: Container, observed: ObservedContainer) -> Step:
     if observed.is_over:
         return "none"
     if observed.state in ("Running", "Paused", "Stopping"):
-        return "stop" if spec.stop or observed.is_stopping else "none"
+        return "stop" if spec.stop else "none"
     if not observed.is_resolved:
         return "find" if _needs_lookup(spec) else "none"
     if spec.stop:

@@ -1,25 +1,13 @@
 """The status of a Container, from its observed state; pure."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
-from levelset import replace, set_condition
-from levelset.objects import MicroTime
+from levelset import replace
 from levelset_dcp.containers.state import ObservedContainer
-from levelset_dcp.kinds import Container, ContainerStatus, HealthProbe, HealthStatus
-from levelset_dcp.workloads.health_probes import probes_health
-from levelset_dcp.workloads.templates import template_conditions
+from levelset_dcp.kinds import Container, ContainerStatus
+from levelset_dcp.workloads.workload_status import health_of, micro_time, workload_conditions
 
-__all__ = ["health_of", "observed_from_status", "status_of"]
-
-
-def health_of(observed: ObservedContainer, probes: Sequence[HealthProbe]) -> HealthStatus:
-    """The health of a container, from its state and its probe results."""
-    if observed.state == "Running":
-        return probes_health([one.name for one in probes], observed.results)
-    if observed.state == "FailedToStart" or (observed.state == "Exited" and observed.exit_code):
-        return "Unhealthy"
-    return "Caution"
+__all__ = ["observed_from_status", "status_of"]
 
 
 def status_of(
@@ -27,23 +15,18 @@ def status_of(
 ) -> ContainerStatus:
     """The new status; `networks` are the names of the ContainerNetworks that it is attached to."""
     before = container.status or ContainerStatus()
-    health = health_of(observed, container.spec.health_probes)
-    conditions = set_condition(
-        before.conditions,
-        "Ready",
-        observed.state == "Running" and health == "Healthy",
-        now=now,
-        reason=observed.state or "Pending",
-        message=observed.message or f"the container is {health.lower()}",
-        observed_generation=container.metadata.generation,
+    state, health = (
+        observed.state,
+        health_of(observed.state, observed.exit_code, container.spec.health_probes, observed.results),
     )
+    message = observed.message or f"the container is {health.lower()}"
     return replace(
         before,
         state=observed.state,
         container_id=observed.container_id,
         container_name=observed.container_name,
-        startup_timestamp=_micro(observed.started_at),
-        finish_timestamp=_micro(observed.finished_at),
+        startup_timestamp=micro_time(observed.started_at),
+        finish_timestamp=micro_time(observed.finished_at),
         startup_std_out_file=observed.files[0],
         startup_std_err_file=observed.files[1],
         exit_code=observed.exit_code,
@@ -54,7 +37,9 @@ def status_of(
         health_status=health,
         health_probe_results=observed.results,
         lifecycle_key=observed.key,
-        conditions=template_conditions(conditions, container, now),
+        conditions=workload_conditions(
+            container, before.conditions, health, state=state or "Pending", message=message, now=now
+        ),
         observed_generation=container.metadata.generation,
     )
 
@@ -80,7 +65,3 @@ def observed_from_status(container: Container) -> ObservedContainer:
         is_resolved=is_there,
         is_stopping=status.state == "Stopping",
     )
-
-
-def _micro(when: datetime | None) -> MicroTime | None:
-    return None if when is None else MicroTime.of(when)

@@ -20,8 +20,16 @@ from levelset import (
 from levelset_dcp.executables.host import ExecutableHost
 from levelset_dcp.executables.launcher import Launcher, lifecycle_key
 from levelset_dcp.executables.logs import system_key
-from levelset_dcp.executables.state import LOST, ObservedRun, Step, is_final, plan, should_stop
-from levelset_dcp.executables.status import observed_from_status, status_of
+from levelset_dcp.executables.state import (
+    LOST,
+    ObservedRun,
+    Step,
+    is_final,
+    observed_from_status,
+    plan,
+    should_stop,
+    status_of,
+)
 from levelset_dcp.executables.supervisor import ProcessSupervisor, SupervisedRun
 from levelset_dcp.kinds import Endpoint, Executable, ExecutableStatus, Service
 from levelset_dcp.names import finalizer
@@ -31,6 +39,7 @@ from levelset_dcp.workloads.health_probes import probe_check, probe_schedule
 from levelset_dcp.workloads.modes import executable_policy
 from levelset_dcp.workloads.service_producers import endpoint_of, producers, referenced_services, sync_endpoints
 from levelset_dcp.workloads.templates import DependencyNotReady
+from levelset_dcp.workloads.workload_status import state_line, write_state
 from levelset_machine import Check, ProbeSchedule
 
 __all__ = ["ExecutableReconciler", "executables_controller"]
@@ -207,14 +216,12 @@ class ExecutableReconciler:
     async def _write_status(self, exe: Executable, observed: ObservedRun, ctx: Context) -> None:
         before = exe.status or ExecutableStatus()
         status = status_of(exe, observed, ctx.now())
-        await ctx.set_status(exe, status)
-        if (status.state, status.message) != (before.state, before.message):
-            self._log_state(exe, observed)
-        if status.state == before.state:
-            return
         message = observed.message or f"{exe.spec.executable_path} is {status.state}"
-        ctx.record(exe, status.state or "Waiting", message, warning=status.state in ("FailedToStart", "Unknown"))
-        if is_final(observed.state):
+        is_warning = status.state in ("FailedToStart", "Unknown")
+        is_new = await write_state(ctx, exe, status, message, is_warning=is_warning, first="Waiting")
+        if is_new or status.message != before.message:
+            self._log_state(exe, observed)
+        if is_new and is_final(observed.state):
             self.host.runs.pop(exe.metadata.uid, None)
             if not observed.has_run:
                 self.host.start_waiters.gone(exe.metadata.uid)
@@ -263,10 +270,11 @@ class ExecutableReconciler:
     def _log_state(self, exe: Executable, observed: ObservedRun) -> None:
         """Appends the state to the system log of the Executable."""
         sink = self.host.logs.open(system_key(exe.metadata.uid))
-        pid = f", process {observed.pid}" if observed.pid is not None else ""
-        code = f", exit code {observed.exit_code}" if observed.exit_code is not None else ""
-        message = f": {observed.message}" if observed.message else ""
-        sink.write(f"{exe.name} is {observed.state or 'waiting'}{pid}{code}{message}\n".encode())
+        running_as = f"process {observed.pid}" if observed.pid is not None else ""
+        state = observed.state or "waiting"
+        sink.write(
+            state_line(exe.name, state, running_as=running_as, exit_code=observed.exit_code, message=observed.message)
+        )
         sink.close()
 
     def _require_started(self, exe: Executable) -> None:

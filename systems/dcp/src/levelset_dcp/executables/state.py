@@ -1,4 +1,4 @@
-"""The state of an Executable's run, its transitions, and the next step of the reconciler; pure."""
+"""The state of an Executable's run, its transitions, the next step of the reconciler, and the status; pure."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from levelset import replace
 from levelset_dcp.ide import SessionState
-from levelset_dcp.kinds import EnvVar, Executable, ExecutableState, HealthProbeResult
+from levelset_dcp.kinds import EnvVar, Executable, ExecutableState, ExecutableStatus, HealthProbeResult
 from levelset_dcp.workloads.health_probes import is_new_result
 from levelset_dcp.workloads.modes import executable_policy
+from levelset_dcp.workloads.workload_status import health_of, micro_time, workload_conditions
 from levelset_machine import Ended, Identity
 
 __all__ = [
@@ -23,10 +24,12 @@ __all__ = [
     "earlier_run_stopped",
     "ended",
     "is_final",
+    "observed_from_status",
     "plan",
     "probed",
     "session_changed",
     "should_stop",
+    "status_of",
     "stop_failed",
 ]
 
@@ -204,3 +207,50 @@ def plan(exe: Executable, observed: ObservedRun, *, none_found: bool = False) ->
 def should_stop(exe: Executable) -> bool:
     """Whether its process must stop, because of spec.stop or the deletion of its object."""
     return exe.spec.stop or (exe.metadata.deletion_timestamp is not None and executable_policy(exe.spec).removes)
+
+
+def status_of(exe: Executable, observed: ObservedRun, now: datetime) -> ExecutableStatus:
+    """The new status of an Executable."""
+    before = exe.status or ExecutableStatus()
+    health = health_of(observed.state, observed.exit_code, exe.spec.health_probes, observed.results)
+    pid, session = observed.pid, "" if observed.session is None else observed.session.id
+    message = observed.message or f"the program is {health.lower()}"
+    return replace(
+        before,
+        state=observed.state,
+        execution_id=session or (before.execution_id if pid is None else str(pid)),
+        pid=None if is_final(observed.state) else pid,
+        startup_timestamp=micro_time(observed.started_at),
+        finish_timestamp=micro_time(observed.finished_at),
+        exit_code=observed.exit_code,
+        std_out_file=observed.files[0],
+        std_err_file=observed.files[1],
+        terminal_socket_path="" if is_final(observed.state) else observed.terminal,
+        effective_env=observed.env,
+        effective_args=observed.args,
+        health_status=health,
+        health_probe_results=observed.results,
+        message=observed.message,
+        conditions=workload_conditions(
+            exe, before.conditions, health, state=observed.state or "Waiting", message=message, now=now
+        ),
+        observed_generation=exe.metadata.generation,
+    )
+
+
+def observed_from_status(exe: Executable) -> ObservedRun:
+    """Restores the observed state from the status after a restart."""
+    status = exe.status or ExecutableStatus()
+    return ObservedRun(
+        uid=exe.metadata.uid,
+        state=status.state,
+        started_at=status.startup_timestamp,
+        finished_at=status.finish_timestamp,
+        exit_code=status.exit_code,
+        files=(status.std_out_file, status.std_err_file),
+        terminal=status.terminal_socket_path,
+        env=status.effective_env,
+        args=status.effective_args,
+        results=status.health_probe_results,
+        message=status.message,
+    )

@@ -9,7 +9,6 @@ from levelset import (
     Controller,
     Index,
     Ref,
-    Retry,
     StateMap,
     await_change,
     remembers,
@@ -23,7 +22,7 @@ from levelset_dcp.containers.background_tasks import BackgroundTasks
 from levelset_dcp.containers.engine_watcher import EngineWatcher
 from levelset_dcp.containers.host import ContainerHost
 from levelset_dcp.engines.models import EngineEvent
-from levelset_dcp.kinds import ContainerNetwork, ContainerNetworkConnection, ContainerNetworkStatus
+from levelset_dcp.kinds import ContainerNetwork, ContainerNetworkConnection
 from levelset_dcp.names import finalizer
 from levelset_dcp.networks.operations import RETRY_DELAY, NetworkOperations, lease_of
 from levelset_dcp.networks.state import (
@@ -39,6 +38,7 @@ from levelset_dcp.networks.state import (
     status_of,
 )
 from levelset_dcp.workloads.modes import network_policy
+from levelset_dcp.workloads.workload_status import write_state
 
 __all__ = ["BY_NETWORK", "NetworkReconciler", "network_name", "networks_controller"]
 
@@ -83,7 +83,7 @@ class NetworkReconciler:
 
     async def reconcile(self, network: ContainerNetwork, ctx: Context) -> Action:
         """Starts the next operation of a network, and writes its status."""
-        self._require_started(network)
+        self._watcher.require_open(network.ref)
         wanted = await self._wanted(ctx)
         observed = claimed(self._observed(network), wanted)
         observed = self._act(plan(observed, wanted, timing.now()), network, observed, wanted, ctx)
@@ -93,7 +93,7 @@ class NetworkReconciler:
 
     async def clean_up(self, network: ContainerNetwork, ctx: Context) -> Action | None:
         """Removes the network, unless its mode keeps it."""
-        self._require_started(network)
+        self._watcher.require_open(network.ref)
         observed = self._observed(network)
         if self._background.is_busy(ctx.ref):
             return requeue(seconds=RETRY_DELAY)
@@ -145,19 +145,12 @@ class NetworkReconciler:
         return {one.spec.container_id: one.spec.aliases for one in found if not one.metadata.deletion_timestamp}
 
     async def _write_status(self, network: ContainerNetwork, observed: ObservedNetwork, ctx: Context) -> None:
-        before = network.status or ContainerNetworkStatus()
         status = status_of(network, observed, ctx.now())
-        await ctx.set_status(network, status)
-        if status.state != before.state:
-            message = observed.message or f"network {name_of(network)} is {status.state}"
-            ctx.record(network, status.state or "Pending", message, warning=observed.is_final)
+        message = observed.message or f"network {name_of(network)} is {status.state}"
+        await write_state(ctx, network, status, message, is_warning=observed.is_final)
 
     def _observed(self, network: ContainerNetwork) -> ObservedNetwork:
-        observed = self.states.get(network.ref)
-        if observed is None or observed.uid != network.metadata.uid:
-            observed = observed_from_status(network)
-            self.states.put(network.ref, observed, key=None)
-        return observed
+        return self._background.observed(network, lambda: observed_from_status(network))
 
     def _affected(self, event: EngineEvent) -> Iterable[str]:
         """The IDs of the networks that an event is about; all of them if events may have been missed."""
@@ -181,10 +174,6 @@ class NetworkReconciler:
                 self.states.has_deferred(ref) or change(observed) not in (None, observed)
             ):
                 self._background.defer(ref, observed.uid, change)
-
-    def _require_started(self, network: ContainerNetwork) -> None:
-        if not self._watcher.is_open:
-            raise Retry(f"{network.ref}: the engine watcher has not started yet", seconds=0.5)
 
 
 def _network_of(connection: ContainerNetworkConnection) -> Iterator[Ref[ContainerNetwork]]:

@@ -10,7 +10,6 @@ from levelset import (
     Context,
     Controller,
     Ref,
-    Retry,
     StateMap,
     await_change,
     owns,
@@ -27,7 +26,7 @@ from levelset_dcp.containers.engine_watcher import EngineWatcher
 from levelset_dcp.containers.host import ContainerHost
 from levelset_dcp.engines.errors import EngineError, EngineNotFound
 from levelset_dcp.engines.models import EngineEvent
-from levelset_dcp.kinds import ContainerNetwork, ContainerNetworkTunnelProxy, Endpoint, Service, TunnelProxyStatus
+from levelset_dcp.kinds import ContainerNetwork, ContainerNetworkTunnelProxy, Endpoint, Service
 from levelset_dcp.names import finalizer
 from levelset_dcp.tunnels.operations import RETRY_DELAY, TunnelOperations
 from levelset_dcp.tunnels.relay import Relay, SocketRelay
@@ -48,6 +47,7 @@ from levelset_dcp.tunnels.state import (
     tunnel_changes,
 )
 from levelset_dcp.workloads.service_producers import sync_endpoints
+from levelset_dcp.workloads.workload_status import write_state
 
 __all__ = ["TunnelProxyReconciler", "tunnels_controller"]
 
@@ -87,7 +87,7 @@ class TunnelProxyReconciler:
 
     async def reconcile(self, proxy: ContainerNetworkTunnelProxy, ctx: Context) -> Action:
         """Starts the next operation of a proxy, and writes its Endpoints and its status."""
-        self._require_started(proxy)
+        self._watcher.require_open(proxy.ref)
         observed = self._observed(proxy)
         if not self._background.is_busy(ctx.ref) and timing.now() >= observed.retry_at:
             changes = tunnel_changes(observed, targets_of(proxy.spec.tunnels, ctx.cached))
@@ -100,7 +100,7 @@ class TunnelProxyReconciler:
 
     async def clean_up(self, proxy: ContainerNetworkTunnelProxy, ctx: Context) -> Action | None:
         """Shuts down the relay and the client proxy, and removes the Endpoints."""
-        self._require_started(proxy)
+        self._watcher.require_open(proxy.ref)
         observed = self._observed(proxy)
         await sync_endpoints(ctx, proxy, ())
         if self._background.is_busy(ctx.ref):
@@ -160,19 +160,12 @@ class TunnelProxyReconciler:
     async def _write_status(
         self, proxy: ContainerNetworkTunnelProxy, observed: ObservedTunnelProxy, ctx: Context
     ) -> None:
-        before = proxy.status or TunnelProxyStatus()
         status = status_of(proxy, observed, self.host.creator.pid or os.getpid(), ctx.now())
-        await ctx.set_status(proxy, status)
-        if status.state != before.state:
-            message = observed.message or f"the proxy is {status.state}"
-            ctx.record(proxy, status.state or "Pending", message, warning=status.state == "Failed")
+        message = observed.message or f"the proxy is {status.state}"
+        await write_state(ctx, proxy, status, message, is_warning=status.state == "Failed")
 
     def _observed(self, proxy: ContainerNetworkTunnelProxy) -> ObservedTunnelProxy:
-        observed = self.states.get(proxy.ref)
-        if observed is None or observed.uid != proxy.metadata.uid:
-            observed = observed_from_status(proxy)
-            self.states.put(proxy.ref, observed)
-        return observed
+        return self._background.observed(proxy, lambda: observed_from_status(proxy))
 
     def _follow(self, ref: Ref[Any], container_id: str) -> None:
         self._followed[container_id] = ref
@@ -196,10 +189,6 @@ class TunnelProxyReconciler:
         observed = None if ref is None else self.states.get(ref)
         if is_over and ref is not None and observed is not None:
             self._background.defer(ref, observed.uid, failed(_ENDED))
-
-    def _require_started(self, proxy: ContainerNetworkTunnelProxy) -> None:
-        if not self._watcher.is_open:
-            raise Retry(f"{proxy.ref}: the engine watcher has not started yet", seconds=0.5)
 
 
 def _retry(message: str) -> Change:
