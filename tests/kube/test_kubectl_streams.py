@@ -108,6 +108,8 @@ async def test_kubectl_runs_commands_copies_files_and_forwards_ports(kubectl: Ku
     assert (await kubectl("cp", str(source), f"web:{copied}"))[0] == 0
     assert (await kubectl("cp", f"web:{copied}", str(back)))[0] == 0
     assert await asyncio.to_thread(back.read_bytes) == content
+    code, out, _ = await kubectl("top", "pods", "--no-headers")
+    assert (code, out.split()[0]) == (0, b"web")
     (port,) = free_ports(1)
     forwarding = await kubectl.start("port-forward", "pod/web", f"{port}:8080")
     attached = await kubectl.start("attach", "web")

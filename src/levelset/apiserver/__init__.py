@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from levelset.apiserver.resources.served_resource import Column, Rules, ScalePaths, ServedResource
     from levelset.apiserver.resources.server_state import ServerState
     from levelset.apiserver.server import ApiServer
+    from levelset.apiserver.verbs.computed_kinds import ComputedSource
     from levelset.apiserver.verbs.subresources.pod_logs import LogRequest, LogSource
     from levelset.apiserver.verbs.subresources.stream_sources import (
         STDERR,
@@ -36,6 +37,7 @@ __all__ = [
     "AuditLog",
     "Authenticator",
     "Column",
+    "ComputedSource",
     "ConnectPort",
     "ConnectionInfo",
     "LogRequest",
@@ -70,6 +72,7 @@ __getattr__, __dir__ = late_exports(
         "levelset.apiserver.resources.served_resource": "Column Rules ScalePaths ServedResource",
         "levelset.apiserver.resources.server_state": "ServerState",
         "levelset.apiserver.server": "ApiServer",
+        "levelset.apiserver.verbs.computed_kinds": "ComputedSource",
         "levelset.apiserver.verbs.subresources.pod_logs": "LogRequest LogSource",
         "levelset.apiserver.verbs.subresources.stream_sources": (
             "STDERR STDOUT ConnectPort PortConnection RemoteStreams RunCommand StreamRequest StreamSources TerminalSize"

@@ -191,9 +191,9 @@ def api_resources(served: ServedResource) -> list[Object]:
 
 def discovery_verbs(served: ServedResource) -> list[str]:
     """Returns the verbs that discovery shows, sorted; those of a custom resource are in an order of their own."""
-    if served.custom:
+    if served.custom and "create" in served.verbs:
         return list(TERMINATING_VERBS if served.terminating else CUSTOM_VERBS)
-    return sorted(served.verbs)
+    return sorted(served.verbs)  # a computed kind is custom, too
 
 
 def subresources_of(served: ServedResource) -> list[Subresource]:

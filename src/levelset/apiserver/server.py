@@ -66,6 +66,7 @@ from levelset.apiserver.resources.server_state import ServerState, Tree, utc_now
 from levelset.apiserver.resources.storage_follower import StorageFollower
 from levelset.apiserver.server_metrics import ServerMetrics
 from levelset.apiserver.verbs.component_statuses import read_component_statuses
+from levelset.apiserver.verbs.computed_kinds import ComputedSource, computed_handler, computed_resource
 from levelset.apiserver.verbs.subresources.binding import bind
 from levelset.apiserver.verbs.subresources.eviction import Evictions
 from levelset.apiserver.verbs.subresources.pod_logs import LogSource, log_handler, reject_logs
@@ -264,6 +265,14 @@ class ApiServer:
         for name, handler in served.items():
             self._components.state.stream_handlers[name] = handler
 
+    def serve_computed(self, definition: Tree, source: ComputedSource) -> None:
+        """Serves a kind whose objects `source` computes for each request, and which is not stored: get and list.
+
+        `definition` is a CustomResourceDefinition with one version, as `levelset.codegen.crd_of` returns it with
+        `is_computed=True`; it is not stored either. ConfigError if the kind is served already.
+        """
+        self._components.kinds.serve_computed(self._components.state, definition, source)
+
     def serve_page(self, page: Callable[[Request], Response | Awaitable[Response] | None]) -> None:
         """Serves non-resource paths with `page`, which returns None for paths that it does not serve.
 
@@ -418,6 +427,14 @@ class Kinds:
         subresources = (*served.subresources, *(name for name in handlers if name not in served.subresources))
         self.catalog.change(remove=[served], add=[replace(served, subresources=subresources)])
         return {(served.group, served.plural, name): handler for name, handler in handlers.items()}
+
+    def serve_computed(self, state: ServerState, definition: Tree, source: ComputedSource) -> None:
+        """Serves a kind from a source; ConfigError if it is served already."""
+        served = computed_resource(definition)
+        if self.catalog.find(served.group, served.version, served.plural) is not None:
+            raise ConfigError(f"{served.qualified}: this kind is served already, so it cannot be computed")
+        self.catalog.add(served)
+        state.read_handlers[served.group, served.plural] = computed_handler(source)
 
     async def load(self, state: ServerState) -> None:
         """Loads the stored services and definitions, and listens to their writes from then on."""

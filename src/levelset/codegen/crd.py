@@ -30,17 +30,19 @@ def crd_of(
     annotations: Mapping[str, str] | None = None,
     reads_source: bool = True,
     is_open: bool = False,
+    is_computed: bool = False,
 ) -> dict[str, Any]:
     """The CRD of one kind; its versions are the classes, the most stable and newest first.
 
     The storage version is the class with `stored=True`, or else `stored`, or else the first. `conversion` is
     `spec.conversion`, such as a strategy `Webhook`. ConfigError if the classes are not versions of one kind, or if a
     column, the scale or a selectable field has a path that the schema does not define. `reads_source` is that of
-    `schema_of`; `is_open` generates a schema that accepts everything.
+    `schema_of`; `is_open` generates a schema that accepts everything. `is_computed` is for `ApiServer.serve_computed`,
+    which does not store it: its group may be one of Kubernetes, such as metrics.k8s.io.
     """
     ordered = sorted(kinds, key=lambda kind: version_priority(definition_of(kind).gvk.version), reverse=True)
     definitions = [definition_of(kind) for kind in ordered]
-    first = _require_one_kind(definitions)
+    first = _require_one_kind(definitions, is_computed=is_computed)
     chosen = _stored(definitions, None if stored is None else definition_of(stored))
     names = {"plural": first.plural, "singular": first.singular, "kind": first.gvk.kind, "listKind": first.list_kind}
     several = {"shortNames": first.short_names, "categories": first.categories}
@@ -106,7 +108,7 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
     return _STABILITY[found[2]], int(found[1]), int(found[3] or 0), ""
 
 
-def _require_one_kind(definitions: Sequence[Definition]) -> Definition:
+def _require_one_kind(definitions: Sequence[Definition], *, is_computed: bool) -> Definition:
     if not definitions:
         raise ConfigError("crd_of() needs at least one class")
     first, *others = definitions
@@ -124,7 +126,7 @@ def _require_one_kind(definitions: Sequence[Definition]) -> Definition:
                 raise ConfigError(
                     f"{one.gvk}: {what}={getattr(one, what)!r}, but {getattr(first, what)!r} in {first.gvk}"
                 )
-    if not is_custom(first.gvk.group):
+    if not is_computed and not is_custom(first.gvk.group):
         raise ConfigError(f"{first.gvk} is a built-in kind of Kubernetes; use your own group, such as acme.dev")
     return first
 

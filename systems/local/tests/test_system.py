@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from levelset import Ref, open_local
+from levelset import Quantity, Ref, open_local
 from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import Endpoints, Pod, Service
 from levelset_local import Options, local_system
+from levelset_local.metrics import PodMetrics
 from levelset_machine import free_port
 
 SERVER = """
@@ -52,6 +53,8 @@ async def test_a_deployment_serves_at_the_address_of_its_service_and_leaves_no_f
         ports = [{"port": service_port, "targetPort": pod_port}]
         service = await client.create(manifest("Service", "v1", "web", {"selector": LABELS, "ports": ports}))
         await client.wait(WEB, is_complete, within=120)
+        measured = await client.list(PodMetrics, namespace="default", labels=LABELS)
+        assert [one.containers[0].usage["memory"] > Quantity("1Mi") for one in measured] == [True, True]
         found = await client.get(Ref(Service, "web", "default"))
         reader, writer = await asyncio.open_connection(found.spec.cluster_ip, service_port)
         writer.write(b"GET / HTTP/1.0\r\n\r\n")

@@ -2,9 +2,7 @@
 
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
-from levelset.apiserver.verbs.get_and_list import parse_list_options
-from levelset.apiserver.verbs.response_format import render_tree
-from levelset.apiserver.wire.negotiation import negotiate
+from levelset.apiserver.verbs.computed_kinds import read_computed
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.errors import NotFound
 from levelset.http import Request, Response
@@ -16,19 +14,10 @@ def read_component_statuses(
     state: ServerState, served: ServedResource, path: RequestPath, request: Request
 ) -> Response:
     """Returns one of them, or the list; raises NotFound. A handler of `ServerState.read_handlers`."""
-    head = {"kind": served.kind, "apiVersion": served.api_version}
     found = {name: _status(name, problem) for name, problem in _problems(state).items()}
-    chosen = negotiate(request.headers.find("accept"), "list" if path.name is None else "object")
-    if path.name is not None:
-        if path.name not in found:
-            raise NotFound(
-                f'componentstatus "{path.name}" not found', details={"name": path.name, "kind": served.singular}
-            )
-        return render_tree(state, served, request, chosen=chosen, tree={**head, **found[path.name]})
-    selection = parse_list_options(served, request.parameters).selection
-    items = [one for one in found.values() if selection is None or selection.matches_tree(one)]
-    tree: Object = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": {}, "items": items}
-    return render_tree(state, served, request, chosen=chosen, tree=tree)
+    if path.name is not None and path.name not in found:
+        raise NotFound(f'componentstatus "{path.name}" not found', details={"name": path.name, "kind": served.singular})
+    return read_computed(state, served, path, request, found.values())
 
 
 def _problems(state: ServerState) -> dict[str, str | None]:

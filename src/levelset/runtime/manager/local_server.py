@@ -176,6 +176,7 @@ async def open_in_process_server(
 
 def _server(storage: "Storage", system: System | None, **options: Any) -> "ApiServer":
     from levelset.apiserver.server import ApiServer  # noqa: PLC0415  # as above
+    from levelset.codegen.crd import crd_of  # noqa: PLC0415  # as above
 
     if system is None:
         return ApiServer(storage, **options)
@@ -188,6 +189,8 @@ def _server(storage: "Storage", system: System | None, **options: Any) -> "ApiSe
     for kind, sources in system.streams.items():
         gvk = definition_of(kind).gvk
         server.serve_streams(gvk.group, gvk.kind, sources)
+    for kind, computed in system.computed.items():
+        server.serve_computed(crd_of(kind, reads_source=False, is_computed=True), computed)
     return server
 
 

@@ -36,6 +36,7 @@ from levelset.runtime.manager.manager import Manager
 from levelset.runtime.manager.object_panel import ObjectPanel
 
 if TYPE_CHECKING:
+    from levelset.apiserver.verbs.computed_kinds import ComputedSource
     from levelset.apiserver.verbs.subresources.pod_logs import LogSource
     from levelset.apiserver.verbs.subresources.stream_sources import StreamSources
 
@@ -59,6 +60,10 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     kinds: Sequence[type[Object]] = ()
     logs: "Mapping[type[Object], LogSource]" = msgspec.field(default_factory=dict[type[Object], "LogSource"])
     streams: "Mapping[type[Object], StreamSources]" = msgspec.field(default_factory=dict[type[Object], "StreamSources"])
+    computed: "Mapping[type[Object], ComputedSource]" = msgspec.field(
+        default_factory=dict[type[Object], "ComputedSource"]
+    )
+    """Kinds that an in-process API server computes for each request, such as metrics, with their sources."""
     panels: Mapping[type[Object], ObjectPanel] = msgspec.field(default_factory=dict[type[Object], ObjectPanel])
     """What the dashboard shows on the pages of these kinds, besides what it shows of all."""
     service_addresses: str | None = None
@@ -96,6 +101,7 @@ def join(*systems: System) -> System:
         kinds=list(dict.fromkeys(each for one in systems for each in one.kinds)),
         logs={kind: source for one in systems for kind, source in one.logs.items()},
         streams={kind: sources for one in systems for kind, sources in one.streams.items()},
+        computed={kind: source for one in systems for kind, source in one.computed.items()},
         panels={kind: panel for one in systems for kind, panel in one.panels.items()},
         service_addresses=next(iter(ranges.values()), None),
         setup=set_up if setups else None,

@@ -13,13 +13,14 @@ from msgspec import Struct, field
 from levelset import Controller, Manager, System
 from levelset.apiserver import LogRequest
 from levelset.kinds.core_v1 import Pod
-from levelset_local.autoscalers import ProcessCpuUsage, autoscalers_controller
+from levelset_local.autoscalers import autoscalers_controller
 from levelset_local.cronjobs import cronjobs_controller
 from levelset_local.daemonsets import daemonsets_controller
 from levelset_local.deployments import deployments_controller
 from levelset_local.disruption_budgets import disruption_budgets_controller
 from levelset_local.endpoints import ENDPOINTS_WARNING, endpoint_slices_controller, endpoints_controller
 from levelset_local.jobs import jobs_controller
+from levelset_local.metrics import MetricsSources, NodeMetrics, PodMetrics, ProcessMeter
 from levelset_local.node import (
     Images,
     Node,
@@ -80,7 +81,9 @@ class DataPlane:
         self._all_addresses = all_addresses
         self._logs = pod_logs(node)
         self._pods = PodReconciler(node)
+        self._meter = ProcessMeter(self._pods.processes)
         self.pod_streams = pod_streams(node, self._pods.find_run)
+        self.metrics = MetricsSources(self._meter, node.name)
 
     @property
     def controllers(self) -> Sequence[Controller[Any]]:
@@ -94,7 +97,7 @@ class DataPlane:
             jobs_controller(),
             cronjobs_controller(),
             disruption_budgets_controller(),
-            autoscalers_controller(ProcessCpuUsage(self._pods.processes)),
+            autoscalers_controller(self._meter.cores_by_pod),
             endpoint_slices_controller(),
             endpoints_controller(),
             node_controller(self.node),
@@ -140,8 +143,9 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
                     webhooks=unsupported_kind_webhooks(),
                     logs={Pod: plane.pod_logs},
                     streams={Pod: plane.pod_streams},
+                    computed={PodMetrics: plane.metrics.pods, NodeMetrics: plane.metrics.nodes},
                     service_addresses=block.services,
-                    setup=partial(_connect_resolver, resolver),
+                    setup=partial(_connect, resolver, plane.metrics),
                     hints=["kubectl get pods -w"],
                     expected_warnings=[ENDPOINTS_WARNING],
                     needs_own_server=True,
@@ -153,10 +157,11 @@ def _folder(options: Options) -> AbstractAsyncContextManager[Path]:
     return scratch_folder("levelset-local-") if options.folder is None else nullcontext(options.folder)
 
 
-def _connect_resolver(resolver: Resolver, manager: Manager) -> None:
-    """Gives the resolver the manager's client when the manager starts."""
+def _connect(resolver: Resolver, metrics: MetricsSources, manager: Manager) -> None:
+    """Gives the resolver and the metrics the manager's client when the manager starts."""
 
     async def connect() -> None:
         resolver.client = manager.client
+        await metrics.open(manager.client)
 
     manager.on_start(connect)

@@ -1,6 +1,5 @@
 """HorizontalPodAutoscalers on a server, with Deployments, a fake kubelet and given processor times."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,10 +9,9 @@ from levelset.kinds.autoscaling_v2 import HorizontalPodAutoscaler
 from levelset.kinds.core_v1 import Pod, ReplicationController, ReplicationControllerSpec
 from levelset.objects import from_tree, to_tree
 from levelset.testing import Cluster
-from levelset_local.autoscalers import ProcessCpuUsage, autoscalers_controller
+from levelset_local.autoscalers import autoscalers_controller
 from levelset_local.deployments import deployments_controller
 from levelset_local.replicasets import replicasets_controller, replication_controllers_controller
-from levelset_machine import read_cpu_seconds
 from systems.local.tests.cluster_queries import events, status_of
 from systems.local.tests.fake_kubelet import kubelet
 from systems.local.tests.samples import deployment
@@ -91,11 +89,3 @@ async def test_without_requests_the_status_says_what_is_missing(cluster: Cluster
         assert (condition.type, condition.status) == ("ScalingActive", "False")
         assert "missing request for cpu in container main" in (condition.message or "")
         await cluster.expect(WEB, lambda it: it.spec.replicas == 1)
-
-
-async def test_the_cores_of_processes_are_measured(cluster: Cluster) -> None:
-    usage = ProcessCpuUsage(lambda: {os.getsid(0): "uid"})
-    assert await usage() == {}
-    await cluster.advance(10)
-    assert (await usage())["uid"] >= 0.0
-    assert read_cpu_seconds([]) == {}

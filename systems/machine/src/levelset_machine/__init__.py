@@ -50,14 +50,17 @@ if TYPE_CHECKING:
         Ended,
         Identity,
         Machine,
+        MachineUsage,
         Run,
         Runner,
         Session,
+        SessionUsage,
         StopFailed,
         Terminal,
         identity_of,
         is_alive,
-        read_cpu_seconds,
+        read_machine_usage,
+        read_session_usage,
     )
     from levelset_machine.proxy import CannotListen, Choose, Endpoint, ProxyStats, TcpProxy, UdpProxy
     from levelset_machine.scratch import scratch_folder
@@ -88,6 +91,7 @@ __all__ = [
     "LogStore",
     "Lookup",
     "Machine",
+    "MachineUsage",
     "NoAddress",
     "NoPort",
     "Outcome",
@@ -100,6 +104,7 @@ __all__ = [
     "Runner",
     "ServiceName",
     "Session",
+    "SessionUsage",
     "SocketProber",
     "StopFailed",
     "TcpCheck",
@@ -112,7 +117,8 @@ __all__ = [
     "is_alive",
     "parse_service_name",
     "probe_periodically",
-    "read_cpu_seconds",
+    "read_machine_usage",
+    "read_session_usage",
     "resolve_host",
     "resolve_url",
     "scratch_folder",
@@ -133,7 +139,7 @@ __getattr__, __dir__ = late_exports(
         ),
         "levelset_machine.process": (
             "ERR OUT CannotStart Command Ended Identity Machine Run Runner Session StopFailed Terminal "
-            "identity_of is_alive read_cpu_seconds"
+            "MachineUsage SessionUsage identity_of is_alive read_machine_usage read_session_usage"
         ),
         "levelset_machine.proxy": "CannotListen Choose Endpoint ProxyStats TcpProxy UdpProxy",
         "levelset_machine.scratch": "scratch_folder",

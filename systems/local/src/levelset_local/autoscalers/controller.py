@@ -7,9 +7,9 @@ from levelset import Action, Context, Controller, LabelSelector, MergePatch, Obj
 from levelset.kinds.apps_v1 import Deployment, ReplicaSet, StatefulSet
 from levelset.kinds.autoscaling_v2 import HorizontalPodAutoscaler
 from levelset.kinds.core_v1 import Pod, ReplicationController
-from levelset_local.autoscalers.cpu_usage import CpuUsage
 from levelset_local.autoscalers.plan import make_plan
 from levelset_local.autoscalers.replica_count import History
+from levelset_local.metrics import CpuUsage
 
 __all__ = ["autoscalers_controller"]
 

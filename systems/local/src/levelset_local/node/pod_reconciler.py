@@ -80,8 +80,8 @@ class PodReconciler:
         """The running process of a container, or None."""
         return self._supervisor.find(uid, container)
 
-    def processes(self) -> dict[int, str]:
-        """The pids of the running containers, with the uids of their Pods."""
+    def processes(self) -> dict[int, tuple[str, str]]:
+        """The pids of the running containers, with the uids of their Pods and their names."""
         return self._supervisor.processes()
 
     def controller(self, concurrency: int = 8) -> Controller[Pod]:

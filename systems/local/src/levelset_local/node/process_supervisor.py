@@ -64,9 +64,9 @@ class ProcessSupervisor:
         """The supervised run of a container, or None."""
         return self._runs.get((uid, container))
 
-    def processes(self) -> dict[int, str]:
-        """The pids of the supervised processes, with the uids of their Pods."""
-        return {run.process.identity.pid: uid for (uid, _), run in self._runs.items()}
+    def processes(self) -> dict[int, tuple[str, str]]:
+        """The pids of the supervised processes, with the uids of their Pods and the names of their containers."""
+        return {run.process.identity.pid: key for key, run in self._runs.items()}
 
     def supervise(self, run: ContainerRun) -> None:
         """Supervises a run until it ends."""
