@@ -84,6 +84,8 @@ def is_qualified_name(text: str) -> bool:
 
 def is_label_key(text: str) -> bool:
     """Whether this is a valid label key; the same rule as `is_qualified_name`."""
+    if len(text) <= MAX_LABEL and _word.fullmatch(text):  # most have no prefix
+        return True
     return not check_label_key(text)
 
 

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levelset.apiserver.registry import field_outlines
+from levelset.apiserver.registry.builtin import written_members
+from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
 from levelset.apiserver.registry.strategy import track_new_object
+from levelset.apiserver.resources.served_resource import ServedResource
+from levelset.objects.json_tree import is_list, is_map
 from levelset.patch.managed_fields import track_update
 from tests.apiserver.support.server_state import NOW, make_served, widget
 
@@ -65,3 +70,69 @@ def test_managed_fields_are_computed_once_per_outline() -> None:
     assert (
         quick(widget(spec={"color": "red"}))[0]["fieldsV1"] is quick(widget("b", spec={"color": "blue"}))[0]["fieldsV1"]
     )
+
+
+POD: dict[str, Any] = {
+    "metadata": {"labels": {"app": "web"}, "finalizers": ["e.x/f"]},
+    "spec": {
+        "containers": [
+            {
+                "name": "web",
+                "image": "i",
+                "tty": True,
+                "ports": [{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 81, "hostPort": 1}],
+                "env": [{"name": "A", "value": "b"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "p"}}}],
+                "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}},
+                "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+                "args": ["x"],
+            }
+        ],
+        "volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}],
+        "securityContext": {"runAsUser": 1, "supplementalGroups": [1]},
+        "tolerations": [{"key": "k"}],
+        "hostNetwork": True,
+    },
+}
+DEPLOYMENT: dict[str, Any] = {
+    "metadata": {"annotations": {"x/y": "z"}},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"a": "b"}},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]},
+    },
+}
+BUILTIN = {"Pod": POD, "Deployment": DEPLOYMENT}
+CHANGES: tuple[Any, ...] = ("remove", "", 0, False, None, "other", [], {})
+
+
+def places(tree: Any) -> list[tuple[Any, Any]]:
+    """All members and items of a tree: the map or list, and the name or index."""
+    steps: list[tuple[Any, Any]] = []
+    if is_map(tree):
+        steps = list(tree.items())
+    elif is_list(tree):
+        steps = list(enumerate(tree))
+    return [(tree, name) for name, _ in steps] + [place for _, value in steps for place in places(value)]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from(sorted(BUILTIN)), st.data())
+def test_outlines_of_a_built_in_kind_tell_apart_what_is_owned_differently(kind: str, data: st.DataObject) -> None:
+    """Each object is compared with what is computed without the cache, which holds those of all examples."""
+    base, served = BUILTIN[kind], make_builtin(kind)
+    tree, shape = deepcopy(base), served.shape()
+    for _ in range(data.draw(st.integers(0, 3))):
+        owner, name = data.draw(st.sampled_from(places(tree) or places(tree := deepcopy(base))))
+        change: Any = data.draw(st.sampled_from(CHANGES))
+        if change == "remove":
+            del owner[name]
+        elif isinstance(change, type(owner[name])) or not change:
+            owner[name] = deepcopy(change)
+    members = written_members.written_members(served)
+    expected = field_outlines.compute_fields(tree, shape, members)
+    assert field_outlines.new_object_fields(tree, shape, members) == expected
+
+
+def make_builtin(kind: str) -> ServedResource:
+    return next(one for one in builtin_kinds() if one.kind == kind)

@@ -390,7 +390,9 @@ def finalizer_warnings(metadata: Tree, old: Tree | None = None) -> list[str]:
 def _check_labels(labels: dict[str, str]) -> list[Cause]:
     causes: list[Cause] = []
     for key, value in labels.items():
-        causes += [field_errors.invalid("metadata.labels", key, problem) for problem in _key_problems(key)]
+        if not is_label_key(key):
+            problems = label_key_problems(key)
+            causes += [field_errors.invalid("metadata.labels", key, problem) for problem in problems]
         if not is_label_value(value):
             causes += [
                 field_errors.invalid("metadata.labels", value, problem) for problem in label_value_problems(value)

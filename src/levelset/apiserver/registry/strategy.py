@@ -4,14 +4,11 @@ Creates and updates go through the same steps: type and metadata, schema (prune,
 validation, and field ownership (`metadata.managedFields`). Trees are modified in place; `old` never is.
 
 - `restrict_to_subresource` limits an update to the part of the object that its endpoint may change.
-- `track_new_object` computes the managedFields of a new object. They cover every field, so they depend only on the
-  outline of the object: which members it has and how they nest. Objects of one kind mostly have the same outline, and
-  the result for an outline is cached.
+- `track_new_object` sets the managedFields of a new object (`field_outlines.py`).
 """
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import Any, Final, cast
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -27,6 +24,7 @@ from levelset.apiserver.registry.builtin.written_members import (
     write_members,
     written_members,
 )
+from levelset.apiserver.registry.field_outlines import new_object_fields
 from levelset.apiserver.registry.metadata import (
     check_common_metadata,
     check_metadata,
@@ -47,19 +45,16 @@ from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import ApiError, BadPatch, BadTime, Cause
-from levelset.objects import encode_tree
-from levelset.objects.json_tree import is_list, is_map
-from levelset.patch.field_paths import list_elements, path
-from levelset.patch.field_sets import EMPTY, FieldSet, Node, in_order, print_fields
+from levelset.objects.json_tree import is_map
+from levelset.patch.field_paths import path
+from levelset.patch.field_sets import EMPTY, FieldSet
 from levelset.patch.json_patch import json_equal
 from levelset.patch.managed_fields import (
-    NEVER_TRACKED,
     managed_fields,
     same_object,
     track_update,
     trackable,
 )
-from levelset.patch.merge_schema import ANYTHING, Shape
 
 __all__ = [
     "PreparedUpdate",
@@ -91,17 +86,6 @@ _IGNORED_BY_STATUS: Final = {
 _METADATA_CONTENT: Final = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _NOT_CONTENT_NOR_STATUS: Final = _NOT_CONTENT | {"status"}
-
-# An outline is one flat tuple, which is cheap to build and to look up. A map is: the number of its names, the names,
-# the name and the outline of each member that is a container, and None as the end; a nested map without containers is
-# the tuple of its names. A list with keyed items is a pair: its elements, and their outlines (None for scalars).
-_Outline = tuple[Any, ...]
-_CONTAINERS: Final = frozenset({dict, list})
-_UNKNOWN: Final[Any] = object()
-_known: Final[dict[_Outline, dict[str, Any] | None]] = {}
-"""The fields of outlines: objects of one kind have few different ones."""
-_MAX_KNOWN: Final = 4096
-_KNOWN_BYTES: Final = 8 * 1024
 
 
 class PreparedUpdate(msgspec.Struct, frozen=True, gc=False):
@@ -637,15 +621,12 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
 
     The tree in `fieldsV1` is shared between objects and must not be modified.
     """
-    outline: list[Any] = []
     tracked = trackable(tree)
     members = None if served.custom else written_members(served)
     if members is not None:
         for name in served.rules.unowned:
             tracked.pop(name, None)
-        tracked = without_zeros(members, tracked)
-    _add_map(outline, tracked, served.shape(), members)
-    fields = _owned((members, *outline), members)
+    fields = new_object_fields(tracked, served.shape(), members)
     if not fields:
         return
     entry: Tree = {
@@ -657,107 +638,3 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
         "fieldsV1": fields,
     }
     tree["metadata"]["managedFields"] = [entry]
-
-
-def _add_map(outline: list[Any], tree: dict[str, Any], shape: Shape, members: Members | None) -> None:
-    """Adds the outline of a map; empty members of a built-in kind that are not written are left out."""
-    if members is not None and not all(tree.values()):
-        omitted = members.omitted
-        tree = {name: value for name, value in tree.items() if value or name not in omitted}
-    outline.append(len(tree))
-    outline += tree
-    fields = shape.fields
-    for name, value in tree.items():
-        # Compares classes, since JSON has no subclasses: `isinstance` would cost more than all the rest.
-        kind = value.__class__
-        if kind is str or not value:
-            continue
-        if kind is dict:
-            if (fields.get(name) or shape.items or ANYTHING).atomic:  # `shape.member`, inlined
-                continue
-            if not _CONTAINERS.isdisjoint(map(type, value.values())):
-                outline.append(name)
-                _add_map(outline, value, shape.member(name), members and members.below[name])
-            elif members is None or all(value.values()):
-                outline += (name, tuple(value))
-            elif written := _written_names(value, members.below[name]):
-                outline += (name, written)
-        elif kind is list:
-            below = shape.member(name)
-            found = (
-                None if below.list_type == "atomic" else _list_outline(value, below, members and members.below[name])
-            )
-            if found is not None:
-                outline += (name, found)
-    outline.append(None)
-
-
-def _written_names(tree: dict[str, Any], members: Members | None) -> tuple[str, ...]:
-    omitted = frozenset[str]() if members is None else members.omitted
-    return tuple([name for name, value in tree.items() if value or name not in omitted])
-
-
-def _list_outline(items: list[Any], shape: Shape, members: Members | None) -> _Outline | None:
-    elements = list_elements(items, shape)
-    if elements is None:
-        return None
-    below = shape.item()
-    return tuple(elements), tuple([_item_outline(one, below, members) for one in items])
-
-
-def _item_outline(item: Any, shape: Shape, members: Members | None) -> _Outline | None:
-    if not item or shape.atomic:
-        return None
-    if is_map(item):
-        outline: list[Any] = []
-        _add_map(outline, item, shape, members)
-        return tuple(outline)
-    if is_list(item) and shape.list_type != "atomic":
-        return _list_outline(item, shape, members)
-    return None
-
-
-def _owned(outline: _Outline, members: Members | None) -> dict[str, Any] | None:
-    """The fields of an outline, as managedFields have them; cached, unless they are many or long.
-
-    The first part of the outline are the `members`, which tell kinds apart.
-    """
-    found: dict[str, Any] | None = _known.get(outline, _UNKNOWN)
-    if found is not _UNKNOWN:
-        return found
-    node = _node(outline[1:])
-    node.pop(".", None)
-    if members is not None:
-        node = without_structs(members, node)
-    fields = FieldSet(node) - NEVER_TRACKED
-    found = cast("dict[str, Any]", print_fields(fields)) if fields else None
-    if len(encode_tree(found)) <= _KNOWN_BYTES:
-        if len(_known) >= _MAX_KNOWN:
-            _known.clear()
-        _known[outline] = found
-    return found
-
-
-def _node(outline: _Outline) -> Node:
-    """The field set node with all fields of an outline."""
-    first = outline[0]
-    if isinstance(first, int):
-        parts = iter(outline)
-        return _map_node(next(parts), parts)
-    if isinstance(first, str):
-        return _map_node(len(outline), iter(outline))
-    node: Node = {".": {}}
-    for element, below in zip(*outline, strict=True):
-        node[element] = {} if element in node or below is None else _node(below)
-    return in_order(node)
-
-
-def _map_node(size: int, parts: Iterator[Any]) -> Node:
-    """The node of the next map of an outline, which has `size` names; consumes its parts."""
-    node: Node = {".": {}, **{f"f:{name}": {} for name in sorted(islice(parts, size))}}
-    for name in parts:
-        if name is None:
-            break
-        begin = next(parts)
-        node[f"f:{name}"] = _map_node(begin, parts) if isinstance(begin, int) else _node(begin)
-    return node if len(node) > 1 else {}

@@ -125,3 +125,35 @@ async def test_the_options_of_a_mount_without_a_path_are_checked_too() -> None:
         "spec.containers[0].volumeMounts[0].mountPath": "FieldValueRequired",
         "spec.containers[0].volumeMounts[0].name": "FieldValueNotFound",
     }
+
+
+def causes_of(**changes: Any) -> list[str]:
+    """The fields of the causes of a Pod whose container differs from a valid one."""
+    container: dict[str, Any] = {"name": "a", "image": "a:1", "args": ["x"], "env": [{"name": "A", "value": "b"}]}
+    pod: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"containers": [container | changes]}}
+    set_pod_defaults(pod)
+    return [one.field for one in kind_rules("", "Pod").validate(pod, None)]
+
+
+def test_a_spec_like_a_valid_one_is_refused_for_what_differs() -> None:
+    path = "spec.containers[0]"
+    assert causes_of() == causes_of(image="b:2", args=["y"], env=[{"name": "A", "value": "c"}]) == []
+    assert causes_of(image="") == [f"{path}.image"]
+    assert causes_of(image=" a:1") == [f"{path}.image"]
+    assert causes_of(env=[{"name": "A=", "value": "b"}]) == [f"{path}.env[0].name"]
+    field = {"fieldRef": {"fieldPath": "metadata.name", "apiVersion": "v1"}}
+    assert causes_of(env=[{"name": "A", "valueFrom": field}]) == []
+    assert causes_of(env=[{"name": "A", "value": "b", "valueFrom": field}]) == [f"{path}.env[0].valueFrom"]
+
+
+def test_the_image_of_an_ephemeral_container_is_checked_after_a_valid_one() -> None:
+    for image, expected in (("a:1", []), (" a:1", ["spec.ephemeralContainers[0].image"])):
+        pod: dict[str, Any] = {
+            "metadata": {"name": "p"},
+            "spec": {
+                "containers": [{"name": "a", "image": "a:1"}],
+                "ephemeralContainers": [{"name": "e", "image": image}],
+            },
+        }
+        set_pod_defaults(pod)
+        assert [one.field for one in kind_rules("", "Pod").validate(pod, pod)] == expected

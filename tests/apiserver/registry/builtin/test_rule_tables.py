@@ -12,6 +12,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     equal,
     immutable,
     on_create,
+    remembered,
     required,
     zero,
 )
@@ -95,3 +96,25 @@ def test_a_false_that_is_written_differs_from_an_absent_one():
     assert not equal({"automountServiceAccountToken": False}, {})
     assert not equal({}, {"enableServiceLinks": False})
     assert equal({"a": 0}, {})
+
+
+def test_a_value_that_was_valid_is_not_checked_again_and_an_invalid_one_is():
+    seen: list[Any] = []
+
+    def check(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+        seen.append(value)
+        if value == {"a": 2}:
+            out.append(field_errors.invalid(at, "", "x"))
+
+    table = Table(("m", remembered(check)))
+    assert fields(table, {"m": {"a": 1}}) == fields(table, {"m": {"a": 1}}) == []
+    assert fields(table, {"m": {"a": 2}}) == fields(table, {"m": {"a": 2}}) == [("spec.m", "Invalid")]
+    assert seen == [{"a": 1}, {"a": 2}, {"a": 2}]
+
+
+def test_an_empty_map_is_checked_only_if_a_rule_is_about_absent_members():
+    optional, needed = Table(("n", between(1, 2))), Table(("n", required))
+    assert optional.accepts_empty
+    assert not needed.accepts_empty
+    assert not Table(("", _report)).accepts_empty
+    assert fields(Table(("a", optional), ("b", needed)), {"a": {}, "b": {}}) == [("spec.b.n", "Required")]

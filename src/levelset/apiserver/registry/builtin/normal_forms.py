@@ -157,7 +157,10 @@ def set_canonical_list(resources: Any) -> None:
     """Sets the canonical form of the amounts of a resource list, which are at least thousandths."""
     if resources:
         for name, value in resources.items():
-            resources[name] = canonical(value, milli=True)
+            if value.__class__ is str and len(value) <= _MAX_CACHED:
+                resources[name] = _cached_canonical(value, True)
+            else:
+                resources[name] = canonical(value, milli=True)
 
 
 def _drop_members(*names: str) -> Callable[[Object], list[Dropped]]:
@@ -177,9 +180,10 @@ def _drop_of_pod(*path: str) -> Callable[[Object], list[Dropped]]:
         if "schedulingGroup" in spec:
             dropped.append((spec, "schedulingGroup", spec.pop("schedulingGroup")))
         for group in _CONTAINER_GROUPS:
-            for container in list_member(spec, group):
-                if "lifecycle" in container:
-                    _drop_stop_signal(container, dropped)
+            if group in spec:
+                for container in spec[group] or ():
+                    if "lifecycle" in container:
+                        _drop_stop_signal(container, dropped)
         return dropped
 
     return drop

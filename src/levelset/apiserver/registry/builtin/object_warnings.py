@@ -12,7 +12,7 @@ from levelset.apiserver.registry.builtin.rules.checks import quantity
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.objects.lazy_pattern import Pattern
-from levelset.objects.names import check_dns1123_label, check_label_value
+from levelset.objects.names import check_dns1123_label, check_label_value, is_dns1123_label
 
 __all__ = ["object_warnings"]
 
@@ -123,9 +123,14 @@ def _resources(resources: Object, parts: tuple[str, ...], names: tuple[str, ...]
                 yield from _fraction(amounts, name, f"{at}.resources.{part}")
 
 
+def _is_whole(amount: Any) -> bool:
+    """Whether an amount is written as a whole number; one that is written otherwise may still be one."""
+    return amount.__class__ is int or _WHOLE(str(amount)) is not None
+
+
 def _fraction(amounts: Object, name: str, at: str) -> Iterator[str]:
     """An amount of bytes that is not a whole number."""
-    if name in amounts and not _WHOLE(str(amounts[name])):
+    if name in amounts and not _is_whole(amounts[name]):
         shown = quantity(amounts[name])
         milli = -(-shown.nanos // 1_000_000)
         if milli % 1000:
@@ -145,8 +150,9 @@ def _slice(new: Object, old: Object | None) -> Iterator[str]:
 
 
 def _named_for_pods(new: Object, old: Object | None, names: str = "Pod names and hostnames") -> Iterator[str]:
-    problems = check_dns1123_label(new["metadata"].get("name", "")) if old is None else ()
-    if problems:
+    name = new["metadata"].get("name", "")
+    if old is None and not is_dns1123_label(name):
+        problems = check_dns1123_label(name)
         text = f"this is used in {names}, which can result in surprising behavior"
         yield f"metadata.name: {text}; a DNS label is recommended: [{' '.join(problems)}]"
 
@@ -188,9 +194,15 @@ def _pod(new: Object, old: Object | None) -> Iterator[str]:
 
 
 def _pod_spec(spec: Object, at: str) -> Iterator[str]:
-    for name, warner in _SPEC_WARNERS:
-        if name in spec:
-            yield from warner(spec, at)
+    if not _RARELY_WARNED.isdisjoint(spec):
+        for name, warner in _SPEC_WARNERS:
+            if name in spec:
+                yield from warner(spec, at)
+    yield from _containers(spec, at)
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        yield f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+    if "affinity" in spec:
+        yield from _affinity(spec, at)
 
 
 def _node_selector(spec: Object, at: str) -> Iterator[str]:
@@ -244,11 +256,6 @@ def _overhead(spec: Object, at: str) -> Iterator[str]:
         yield from _fraction(map_member(spec, "overhead"), name, f"{at}.overhead")
 
 
-def _grace_period(spec: Object, at: str) -> Iterator[str]:
-    if (spec["terminationGracePeriodSeconds"] or 0) < 0:
-        yield f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
-
-
 def _volumes(spec: Object, at: str) -> Iterator[str]:
     for index, volume in enumerate(list_member(spec, "volumes")):
         if not _VOLUMES.keys().isdisjoint(volume):
@@ -271,19 +278,42 @@ def _twice(spec: Object, name: str, key: str, at: str) -> Iterator[str]:
 
 
 def _containers(spec: Object, at: str) -> Iterator[str]:
-    ports: list[tuple[str, Object]] = []
-    for part in ("initContainers", "containers", "ephemeralContainers"):
-        for index, container in enumerate(list_member(spec, part)):
-            where = f"{at}.{part}[{index}]"
-            if container.get("resources"):
-                yield from _resources(container["resources"], ("limits", "requests"), _MEMORY, where)
-            if len(container.get("env") or ()) > 1:
-                yield from _environment(container, where)
-            if "ports" in container:
-                found = enumerate(list_member(container, "ports"))
-                ports += [(f"{where}.ports[{number}]", port) for number, port in found]
-    if len(ports) > 1:
-        yield from _ports(ports)
+    count = 0
+    for part in _CONTAINER_GROUPS:
+        if part in spec:
+            for index, container in enumerate(list_member(spec, part)):
+                if container.get("resources") and not _has_whole_amounts(container["resources"]):
+                    where = f"{at}.{part}[{index}]"
+                    yield from _resources(container["resources"], ("limits", "requests"), _MEMORY, where)
+                variables = container.get("env") or ()
+                if len(variables) > 1 and len({one.get("name") for one in variables}) < len(variables):
+                    yield from _environment(container, f"{at}.{part}[{index}]")
+                count += len(container.get("ports") or ())
+    if count > 1:
+        yield from _ports(_all_ports(spec, at))
+
+
+_CONTAINER_GROUPS: Final = ("initContainers", "containers", "ephemeralContainers")
+
+
+def _has_whole_amounts(resources: Object) -> bool:
+    """Whether all amounts of memory are written as whole numbers, as they mostly are."""
+    for part in ("limits", "requests"):
+        amounts = resources.get(part)
+        if amounts:
+            for name in _MEMORY:
+                if name in amounts and not _is_whole(amounts[name]):
+                    return False
+    return True
+
+
+def _all_ports(spec: Object, at: str) -> list[tuple[str, Object]]:
+    return [
+        (f"{at}.{part}[{index}].ports[{number}]", port)
+        for part in _CONTAINER_GROUPS
+        for index, container in enumerate(list_member(spec, part))
+        for number, port in enumerate(list_member(container, "ports"))
+    ]
 
 
 def _environment(container: Object, at: str) -> Iterator[str]:
@@ -356,10 +386,8 @@ _SPEC_WARNERS: Final[tuple[tuple[str, Callable[[Object, str], Iterator[str]]], .
     ("hostAliases", _aliases),
     ("imagePullSecrets", _pull_secrets),
     ("overhead", _overhead),
-    ("containers", _containers),
-    ("terminationGracePeriodSeconds", _grace_period),
-    ("affinity", _affinity),
 )
+_RARELY_WARNED: Final = frozenset(name for name, _ in _SPEC_WARNERS)
 _WARNERS: Final[dict[tuple[str, str], Warner]] = {
     ("", "Service"): _service,
     ("", "Node"): _node,

@@ -47,7 +47,9 @@ def set_pod_defaults(pod: Object) -> None:
     set_pod_spec_defaults(spec)
     spec.setdefault("enableServiceLinks", True)
     for group in ("containers", "initContainers"):
-        for container in spec.get(group) or ():
+        if group not in spec:
+            continue
+        for container in spec[group] or ():
             limits = container["resources"].get("limits")
             if limits:
                 requests = container["resources"].setdefault("requests", {})
@@ -90,8 +92,9 @@ def set_pod_spec_defaults(spec: Object) -> None:
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for name in _CONTAINER_GROUPS:
-        for container in spec.get(name) or ():
-            _set_container_defaults(container)
+        if name in spec:
+            for container in spec[name] or ():
+                _set_container_defaults(container)
     for volume in spec.get("volumes") or ():
         _set_volume_defaults(volume)
     if "overhead" in spec:
@@ -112,7 +115,7 @@ def _set_container_defaults(container: Object) -> None:
     for port in container.get("ports") or ():
         port["protocol"] = port.get("protocol") or "TCP"
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(probe) is not None:
+        if probe in container and container[probe] is not None:
             _set_probe_defaults(container[probe])
     if "lifecycle" in container:
         _set_lifecycle_defaults(container)
@@ -163,9 +166,18 @@ def _cached_pull_policy(image: str) -> str:
     return "Always" if found is not None and not found[2] and found[1] in (None, "latest") else "IfNotPresent"
 
 
+_PROBE_DEFAULTS: Final = (
+    ("timeoutSeconds", 1),
+    ("periodSeconds", 10),
+    ("successThreshold", 1),
+    ("failureThreshold", 3),
+)
+
+
 def _set_probe_defaults(probe: Object) -> None:
-    for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
-        probe[name] = probe.get(name) or value
+    for name, value in _PROBE_DEFAULTS:
+        if not probe.get(name):
+            probe[name] = value
     _set_http_defaults(probe)
     if probe.get("grpc") is not None:
         probe["grpc"].setdefault("service", "")
@@ -179,13 +191,15 @@ def _set_http_defaults(action: Object) -> None:
 
 
 def _set_volume_defaults(volume: Object) -> None:
-    if not any(value.__class__ is dict for value in volume.values()):
+    if dict not in map(type, volume.values()):
         volume["emptyDir"] = {}
         return
     set_source_defaults(volume)
     if volume.get("emptyDir"):
         set_canonical(volume["emptyDir"], "sizeLimit")
-    for source in (volume.get("downwardAPI"), *list_member(volume.get("projected"), "sources")):
+    if volume.get("downwardAPI"):
+        _set_projection_defaults(volume["downwardAPI"])
+    for source in list_member(volume.get("projected"), "sources"):
         _set_projection_defaults(source or {})
     if volume.get("ephemeral"):
         claim = map_member(map_member(volume, "ephemeral"), "volumeClaimTemplate")
@@ -203,8 +217,9 @@ def set_source_defaults(volume: Object) -> None:
     for name, value in volume.items():
         if value.__class__ is not dict:
             continue
-        for member, default in _SOURCE_DEFAULTS.get(name, {}).items():
-            value[member] = default if value.get(member) is None else value[member]
+        if name in _SOURCE_DEFAULTS:
+            for member, default in _SOURCE_DEFAULTS[name].items():
+                value[member] = default if value.get(member) is None else value[member]
 
 
 def _set_projection_defaults(source: Object) -> None:
@@ -222,14 +237,18 @@ def qos_class(spec: Object) -> str:
         parts = [one["resources"] for group in ("containers", "initContainers") for one in spec.get(group) or ()]
     guaranteed, used = True, False
     for resources in parts:
-        limits, requests = map_member(resources, "limits"), map_member(resources, "requests")
+        limits, requests = resources.get("limits") or _NOTHING, resources.get("requests") or _NOTHING
         for name in ("cpu", "memory"):
-            limit, request = limits.get(name), requests.get(name, limits.get(name))
+            limit = limits.get(name)
+            request = requests.get(name, limit)
             used = used or _is_positive(limit) or _is_positive(request)
-            guaranteed = guaranteed and _is_positive(limit) and request == limit
+            guaranteed = guaranteed and request == limit and _is_positive(limit)
     if not used:
         return "BestEffort"
     return "Guaranteed" if guaranteed else "Burstable"
+
+
+_NOTHING: Final[Object] = {}
 
 
 def _is_positive(value: Any) -> bool:
@@ -339,14 +358,16 @@ def _complete_container_status(container: Object) -> None:
 def set_tolerations(spec: Object) -> None:
     """Pods stay on a node that is lost for five minutes, unless they say otherwise."""
     given = list_member(spec, "tolerations")
-    missing = [
-        key
-        for key in _UNREACHABLE
-        if not any(one.get("key") in (key, None, "") and one.get("effect") in ("NoExecute", None, "") for one in given)
-    ]
+    missing = _UNREACHABLE if not given else [key for key in _UNREACHABLE if not _tolerates(given, key)]
     if missing:
         added = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS_ON_LOST_NODES}
         spec["tolerations"] = [*given, *({"key": key, **added} for key in missing)]
+
+
+def _tolerates(tolerations: list[Any], key: str) -> bool:
+    return any(
+        one.get("key") in (key, None, "") and one.get("effect") in ("NoExecute", None, "") for one in tolerations
+    )
 
 
 def _merge_label_keys(spec: Object, labels: Object) -> None:

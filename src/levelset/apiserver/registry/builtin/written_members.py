@@ -8,7 +8,7 @@ written by `scripts/generate_omitted.py`).
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -30,7 +30,12 @@ __all__ = [
     "written_members",
 ]
 
+_SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
+_MAX_PLANS: Final = 256
 _RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"  # any JSON, which is no struct
+
+
+_Plan = tuple[bool, tuple[tuple[str, "Members"], ...]]
 
 
 class _Below(dict[str, "Members | None"]):
@@ -56,7 +61,7 @@ class Members:
     Those of a map have any name, and the same type, which is `values`.
     """
 
-    __slots__ = ("always", "below", "is_flat", "omitted", "present", "zeros")
+    __slots__ = ("always", "below", "is_flat", "is_struct", "leaves", "lists", "omitted", "plans", "present", "zeros")
 
     def __init__(
         self,
@@ -70,6 +75,12 @@ class Members:
         self.below = _Below(schemas, values)
         """The members of a member, or of its items if it is a list; None if it has none."""
         structs = {name for name, schema in schemas.items() if _type_name(schema)}
+        self.is_struct = values is None
+        """Whether the names of the members are those of the type, rather than free."""
+        types = {name: schema.get("type") for name, schema in schemas.items() if is_map(schema)}
+        self.leaves = frozenset(name for name, kind in types.items() if kind in _SCALARS)
+        self.lists = frozenset(name for name, kind in types.items() if kind == "array")
+        self.plans: dict[tuple[str, ...], _Plan] = {}
         self.is_flat = not structs and values is None
         """Whether no member has members."""
         self.zeros = tuple(_find_zeros(schemas, structs, present))
@@ -132,24 +143,37 @@ def restore(removed: list[Dropped]) -> None:
 
 def _walk(members: Members, tree: dict[str, Any], removed: list[Dropped] | None) -> None:
     """Removes what is empty to `removed`; without it, adds what is always there: most writes need both."""
-    if removed is None and not members.always.issubset(tree):
+    is_complete, nested = members.plans.get(tuple(tree)) or _plan(members, tree)
+    if removed is None and not is_complete:
         _add_zeros(members, tree)
+        nested = _plan(members, tree)[1]
     if not all(tree.values()):
         _remove(members, tree, removed)
-    if members.is_flat:
-        return
-    below = members.below
-    for name, value in tree.items():
+    for name, below in nested:
+        value: Any = tree.get(name)
         # Compares classes, since JSON has no subclasses: `isinstance` would cost more than all the rest.
-        kind = value.__class__
-        if kind is dict:
-            found = below[name]
-            if found is not None:
-                _walk(found, value, removed)
-        elif kind is list and (found := below[name]) is not None:
+        if value.__class__ is dict:
+            if value or below.zeros:
+                _walk(below, value, removed)
+        elif value:
+            is_plain = below.is_flat and not below.zeros  # then most items have nothing to do, without a call
             for one in value:
-                if one.__class__ is dict:
-                    _walk(found, one, removed)
+                if one.__class__ is dict and not (is_plain and all(one.values())):
+                    _walk(below, one, removed)
+
+
+def _plan(members: Members, tree: dict[str, Any]) -> "_Plan":
+    """Whether a map with these names has all that is always there, and its members that have members.
+
+    Objects of a type have few sets of names, so it is cached; not for maps whose names are free.
+    """
+    nested = tuple([(name, below) for name in tree if (below := members.below[name]) is not None])
+    plan = (members.always <= tree.keys(), nested)
+    if members.is_struct:
+        if len(members.plans) >= _MAX_PLANS:
+            members.plans.clear()
+        members.plans[tuple(tree)] = plan
+    return plan
 
 
 def _add_zeros(members: Members, tree: dict[str, Any]) -> None:

@@ -176,8 +176,11 @@ def config_key_problems(text: str) -> list[str]:
     return problems
 
 
+_matches_env_name = _pattern("[ -<>-~]*")
+
+
 def _env_name_problems(text: str) -> list[str]:
-    if all(" " <= one <= "~" and one != "=" for one in text):
+    if _matches_env_name(text):
         return []
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
 
@@ -190,7 +193,7 @@ label_value: Final = fails(label_value_problems)
 port_name: Final = fails(port_name_problems)
 config_key: Final = fails(config_key_problems)
 is_config_key: Final = _quick(r"(?!\.$|\.\.)[-._a-zA-Z0-9]+", 253)
-env_name: Final = fails(_env_name_problems)
+env_name: Final = _faster(_matches_env_name, _env_name_problems)
 
 
 def domain_path(value: str, at: str, out: list[Cause], _context: Any) -> None:

@@ -19,7 +19,7 @@ joined by dots, either with `[*]` for the items of a list, or empty for the whol
 All but the first two run only if the member is there and not the empty string, which Go cannot tell from an absent one.
 `always(function)` runs for every map, and `given(test)` for the empty string, too. The context is what a table passes
 down unchanged: the old object, or None on create, and within a pod spec what containers need to know of their pod.
-`on_create(function)` runs on create only.
+`on_create(function)` runs on create only, and `remembered(check)` not for values that it found valid lately.
 
 A table is compiled on its first use. The code calls a predicate where one line has one, and builds the path of a value
 only to report it, or to descend.
@@ -32,6 +32,7 @@ from typing import Any, Final, NamedTuple
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
+from levelset.objects import encode_tree
 
 __all__ = [
     "Always",
@@ -49,6 +50,7 @@ __all__ = [
     "immutable",
     "immutable_struct",
     "on_create",
+    "remembered",
     "required",
     "value_at",
     "zero",
@@ -117,6 +119,32 @@ def on_create(check: Check) -> Check:
     return run
 
 
+def _needs_call(check: Any) -> bool:
+    return isinstance(check, Required | Always | _Zero)
+
+
+_MAX_REMEMBERED: Final = 512
+_LONGEST_REMEMBERED: Final = 1_024  # bytes
+
+
+def remembered(check: Check) -> Check:
+    """The check, which does not use its context, not run for values that were valid before: they recur in pod specs."""
+    valid: set[bytes] = set()
+
+    def run(value: Any, at: str, out: list[Cause], context: Any) -> None:
+        key = encode_tree(value)
+        if key in valid:
+            return
+        before = len(out)
+        check(value, at, out, context)
+        if len(out) == before and len(key) <= _LONGEST_REMEMBERED:
+            if len(valid) >= _MAX_REMEMBERED:
+                valid.clear()
+            valid.add(key)
+
+    return run
+
+
 class Table:
     """The rules of one type of map, compiled on first use; `root` is the table of a whole object."""
 
@@ -124,6 +152,8 @@ class Table:
         self.lines = lines
         self.root = root
         self._compiled: Check | None = None
+        self.accepts_empty = all(line[0] and not any(map(_needs_call, line[1:])) for line in lines)
+        """Whether no rule is about absent members, so that an empty map is valid."""
 
     def __call__(self, value: Any, at: str, out: list[Cause], context: Any) -> None:
         """Appends the causes of a map at this path."""
@@ -207,7 +237,8 @@ class _Compiler:
             self._put(depth, f"if not {self._constant(check.is_valid)}({var}):")
             self._put(depth + 1, f"{self._constant(check.report)}({var}, {where}, out)")
         else:
-            self._put(depth, f"{self._constant(check)}({var}, {where}, out, context)")
+            guard = f"if {var}: " if isinstance(check, Table) and check.accepts_empty else ""
+            self._put(depth, f"{guard}{self._constant(check)}({var}, {where}, out, context)")
 
     def _constant(self, value: Any) -> str:
         name = f"c{len(self._space)}"

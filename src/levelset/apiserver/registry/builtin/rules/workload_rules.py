@@ -44,9 +44,11 @@ __all__ = [
 
 
 def selects(selector: Any, chosen: dict[str, str]) -> bool:
-    """Whether a label selector matches labels; an absent one matches none, and one without requirements all."""
+    """Whether a valid label selector matches labels; an absent one matches none, and one without requirements all."""
     if selector is None:
         return False
+    if not selector.get("matchExpressions"):
+        return (selector.get("matchLabels") or {}).items() <= chosen.items()
     try:
         return LabelSelector.from_tree(selector).matches(chosen)
     except BadSelector:

@@ -1,6 +1,7 @@
 """The rules of the containers in a pod spec: ports, environment, mounts, probes, lifecycle, resources, security."""
 
 import re
+from functools import partial
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import (
@@ -27,7 +28,14 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import (
     check_field_reference,
     check_resource_reference,
 )
-from levelset.apiserver.registry.builtin.rules.rule_tables import Required, Table, Whole, always, required
+from levelset.apiserver.registry.builtin.rules.rule_tables import (
+    Required,
+    Table,
+    Whole,
+    always,
+    remembered,
+    required,
+)
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -86,16 +94,25 @@ PORT: Final = Table(
 
 def _env_source(value: Any, at: str, out: list[Cause], pod: Any) -> None:
     source, at = value["valueFrom"], f"{at}.valueFrom"
-    ENV_SOURCE(source, at, out, pod)
     pod.has_files = pod.has_files or "fileKeyRef" in source
+    check = _source_beside_value if value.get("value") else _only_source
+    check(source, at, out, None)
+
+
+def _check_env_source(source: Any, at: str, out: list[Cause], _context: Any, *, has_value: bool) -> None:
+    ENV_SOURCE(source, at, out, None)
     count = sum(source.get(name) is not None for name in ENV_SOURCES)
     if not count:
         listed = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         out.append(field_errors.invalid(at, "", f"must specify one of: {listed}"))
-    elif value.get("value"):
+    elif has_value:
         out.append(field_errors.invalid(at, "", "may not be specified when `value` is not empty"))
     elif count > 1:
         out.append(field_errors.invalid(at, "", "may not have more than one field specified at a time"))
+
+
+_source_beside_value: Final = partial(_check_env_source, has_value=True)
+_only_source: Final = remembered(partial(_check_env_source, has_value=False))
 
 
 def _env_field(value: Any, at: str, out: list[Cause], _context: Any) -> None:
@@ -145,7 +162,8 @@ RECURSIVE: Final = ("Disabled", "Enabled", "IfPossible")
 
 def _mounts(container: Any, at: str, out: list[Cause], pod: Any) -> None:
     mounts = container["volumeMounts"]
-    devices = {one.get("name"): one.get("devicePath") for one in list_member(container, "volumeDevices")}
+    given = container.get("volumeDevices")
+    devices = {one.get("name"): one.get("devicePath") for one in given} if given else {}
     places: set[str] = set()
     at = f"{at}.volumeMounts"
     for index, mount in enumerate(mounts):
@@ -159,9 +177,9 @@ def _mounts(container: Any, at: str, out: list[Cause], pod: Any) -> None:
         if path in places:
             out.append(field_errors.invalid(f"{where}.mountPath", path, "must be unique"))
         places.add(path)
-        if name in devices:
+        if devices and name in devices:
             out.append(field_errors.invalid(f"{where}.name", name, "must not already exist in volumeDevices"))
-        if path in devices.values():
+        if devices and path in devices.values():
             detail = "must not already exist as a path in volumeDevices"
             out.append(field_errors.invalid(f"{where}.mountPath", path, detail))
         if len(mount) > 2 or not path:
@@ -307,19 +325,23 @@ def check_quantity(name: str, value: Any, at: str, out: list[Cause]) -> Quantity
 def check_resource_list(value: Any, at: str, out: list[Cause], check_name: Any = check_container_resource_name) -> None:
     """Checks the names and amounts of a list of resources."""
     for name in sorted(value):
-        where = f"{at}[{name}]"
-        if name in CONTAINER_RESOURCES and check_name is check_container_resource_name:
-            if quantity(value[name]).nanos < 0:
-                check_quantity(name, value[name], where, out)
-            continue
+        _check_resource(name, value[name], at, out, check_name)
+
+
+def _check_resource(name: str, value: Any, at: str, out: list[Cause], check_name: Any) -> Quantity:
+    """Checks the name and the amount of one resource; returns the amount."""
+    amount = quantity(value)
+    if name in CONTAINER_RESOURCES and check_name is check_container_resource_name and amount.nanos >= 0:
+        return amount
+    where = f"{at}[{name}]"
+    if name not in CONTAINER_RESOURCES or check_name is not check_container_resource_name:
         check_name(name, where, out)
-        amount = check_quantity(name, value[name], where, out)
-        if name.startswith("hugepages-"):
-            size = quantity(name.removeprefix("hugepages-"))
-            if size.nanos <= 0 or size.to_milli() % 1000 or int(amount) % int(size):
-                out.append(
-                    field_errors.invalid(where, str(amount), f"{amount} is not positive integer multiple of {name}")
-                )
+    check_quantity(name, value, where, out)
+    if name.startswith("hugepages-"):
+        size = quantity(name.removeprefix("hugepages-"))
+        if size.nanos <= 0 or size.to_milli() % 1000 or int(amount) % int(size):
+            out.append(field_errors.invalid(where, str(amount), f"{amount} is not positive integer multiple of {name}"))
+    return amount
 
 
 def _resources(
@@ -331,8 +353,8 @@ def _resources(
     if limits:
         check_resource_list(limits, f"{at}.limits", out, check_name)
     for name in sorted(requests):
-        check_resource_list({name: requests[name]}, f"{at}.requests", out, check_name)
-        _resource_request(name, requests[name], limits, at, out)
+        amount = _check_resource(name, requests[name], f"{at}.requests", out, check_name)
+        _resource_request(name, amount, limits, at, out)
     if not limits and not requests and not value.get("claims"):
         return
     names = {*limits, *requests}
@@ -342,10 +364,19 @@ def _resources(
         _resource_claim(claim, f"{at}.claims[{index}]", out, pod)
 
 
-def _resource_request(name: str, value: Any, limits: Any, at: str, out: list[Cause]) -> None:
-    amount = quantity(value)
+def _container_resources(value: Any, at: str, out: list[Cause], pod: Any) -> None:
+    check = _resources if "claims" in value else _plain_resources
+    check(value, at, out, pod)
+
+
+_plain_resources: Final = remembered(_resources)
+
+
+def _resource_request(name: str, amount: Quantity, limits: Any, at: str, out: list[Cause]) -> None:
     if name in limits:
         limit = quantity(limits[name])
+        if amount.nanos < limit.nanos and is_overcommit_allowed(name):
+            return
         if amount != limit and not is_overcommit_allowed(name):
             detail = f"must be equal to {name} limit of {limit}"
             out.append(field_errors.invalid(f"{at}.requests", str(amount), detail))
@@ -492,13 +523,13 @@ CONTAINER: Final = Table(
     ("name", required, dns_label),
     ("image", required),
     ("terminationMessagePolicy", required, one_of("File", "FallbackToLogsOnError")),
-    ("ports", _ports),
+    ("ports", remembered(_ports)),
     ("env[*]", ENV),
     ("envFrom", _env_from),
     ("volumeMounts", Whole(_mounts)),
     ("volumeDevices", Whole(_devices)),
     ("imagePullPolicy", required, PULL_POLICIES),
-    ("resources", _resources),
+    ("resources", _container_resources),
     ("resizePolicy", _resize_policies),
     ("securityContext", SECURITY_CONTEXT),
 )
@@ -564,9 +595,9 @@ _NO_GRACE: Final = Table(
 )
 PROBES: Final = Table(
     ("lifecycle", LIFECYCLE),
-    ("livenessProbe", PROBE, _ONCE),
-    ("readinessProbe", PROBE, _NO_GRACE),
-    ("startupProbe", PROBE, _ONCE),
+    ("livenessProbe", remembered(PROBE), _ONCE),
+    ("readinessProbe", remembered(PROBE), _NO_GRACE),
+    ("startupProbe", remembered(PROBE), _ONCE),
 )
 
 
@@ -625,7 +656,8 @@ def check_containers(containers: list[Any], at: str, out: list[Cause], pod: Any)
             out.append(field_errors.duplicate(f"{where}.name", name))
         names.add(name)
         PROBES(container, where, out, pod)
-        _restart_rules(container, where, out, None)
+        if "restartPolicy" in container or "restartPolicyRules" in container:
+            _restart_rules(container, where, out, None)
     _host_ports(containers, at, out)
 
 
@@ -686,6 +718,6 @@ def check_ephemeral_containers(containers: list[Any], others: list[Any], at: str
 
 def check_image(container: Any, at: str, out: list[Cause]) -> None:
     """Checks that the image of a container in a Pod has no blanks around it."""
-    image = container.get("image") or ""
-    if image != image.strip():
+    image = container.get("image")
+    if image and image != image.strip():
         out.append(field_errors.invalid(f"{at}.image", image, "must not have leading or trailing whitespace"))

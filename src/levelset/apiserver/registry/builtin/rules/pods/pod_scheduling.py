@@ -13,7 +13,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     positive,
     subdomain_problems,
 )
-from levelset.apiserver.registry.builtin.rules.rule_tables import Required, Table, always, zero
+from levelset.apiserver.registry.builtin.rules.rule_tables import Required, Table, always, remembered, zero
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -136,6 +136,7 @@ AFFINITY: Final = Table(
 )
 
 
+@remembered
 def check_tolerations(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     """Checks tolerations: keys, operators, values and effects fit together."""
     for index, one in enumerate(value):
@@ -145,8 +146,6 @@ def check_tolerations(value: Any, at: str, out: list[Cause], _context: Any) -> N
 def _toleration(one: Any, at: str, out: list[Cause]) -> None:
     key, operator, text = one.get("key") or "", one.get("operator") or "", one.get("value") or ""
     effect = one.get("effect") or ""
-    if operator == "Exists" and effect == "NoExecute" and not text and not (key and label_key_problems(key)):
-        return
     if key:
         _key(key, f"{at}.key", out, None)
     elif operator != "Exists":

@@ -50,6 +50,10 @@ __all__ = [
 ]
 
 
+_READ_IN_PART: Final = ("containers", "initContainers")  # the rules of ephemeral containers read the image
+_NO_CLAIMS: Final[set[Any]] = set()
+
+
 class PodContext:
     """What the rules of containers and volumes need to know of their pod."""
 
@@ -62,21 +66,38 @@ class PodContext:
         self.host_users = spec.get("hostUsers") is not False
         self.os: str = spec["os"].get("name") or "" if spec.get("os") else ""
         self.restart_policy: str = spec.get("restartPolicy") or ""
-        self.claims = {one.get("name") for one in spec.get("resourceClaims") or ()}
+        claims = spec.get("resourceClaims")
+        self.claims = {one.get("name") for one in claims} if claims else _NO_CLAIMS
         self.volumes: dict[str, Any] = {}
         # Set by a variable that is read from a file.
         self.has_files = False
 
 
-# Valid specs, encoded: controllers create many pods from one template. Of templates, and of Pods.
+# What the rules read of valid specs: controllers create many pods from one template. Of templates, and of Pods.
 _VALID: Final[tuple[set[bytes], set[bytes]]] = (set(), set())
 _MAX_VALID: Final = 256
 _LONGEST: Final = 8_192  # bytes
+# No rule of a pod spec is about these; of an image, whether there is one.
+_NOT_READ: Final = frozenset({"args", "command", "image"})
+
+
+def _what_rules_read(spec: Any) -> bytes:
+    """The spec, encoded, without what rules do not read: the same for templates of which only the image differs."""
+    groups = {group: [_read_of(one) for one in spec[group] or ()] for group in _READ_IN_PART if group in spec}
+    return encode_tree({**spec, **groups})
+
+
+def _read_of(container: Any) -> Any:
+    read = {name: value for name, value in container.items() if name not in _NOT_READ}
+    read["image"] = bool(container.get("image"))
+    if read.get("env"):
+        read["env"] = [one if "valueFrom" in one else one.get("name") for one in read["env"]]
+    return read
 
 
 def check_pod_spec(spec: Any, at: str, out: list[Cause], *, name: str = "", is_pod: bool = False) -> None:
     """Checks the spec of a Pod, or of a template, which has no name."""
-    known, key = _VALID[is_pod], encode_tree(spec)
+    known, key = _VALID[is_pod], _what_rules_read(spec)
     if key in known:
         return
     before = len(out)
@@ -242,12 +263,9 @@ def _readiness_gate(value: Any, at: str, out: list[Cause], _context: Any) -> Non
 
 
 def _host_process(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
-    pod = map_member(map_member(spec, "securityContext"), "windowsOptions").get("hostProcess")
-    if pod is None and not any(
-        "windowsOptions" in (one.get("securityContext") or ())
-        for group in ("containers", "initContainers")
-        for one in spec.get(group) or ()
-    ):
+    own = spec.get("securityContext")
+    pod = map_member(own, "windowsOptions").get("hostProcess") if own else None
+    if pod is None and not _has_windows_options(spec.get("containers"), spec.get("initContainers")):
         return
     count = hosted = 0
     for container, path in all_containers(spec, at):
@@ -266,6 +284,14 @@ def _host_process(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     if not spec.get("hostNetwork"):
         detail = "hostNetwork must be true if pod contains any hostProcess containers"
         out.append(field_errors.invalid(f"{at}.hostNetwork", False, detail))
+
+
+def _has_windows_options(*groups: Any) -> bool:
+    for group in groups:
+        for container in group or ():
+            if "securityContext" in container and "windowsOptions" in (container["securityContext"] or ()):
+                return True
+    return False
 
 
 def _host_users(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
@@ -499,5 +525,6 @@ def check_template(template: Any, at: str, out: list[Cause]) -> None:
 def check_pod_images(spec: Any, at: str, out: list[Cause]) -> None:
     """Checks the images of the containers of a Pod; those of a template are not checked."""
     for group in ("containers", "initContainers"):
-        for index, one in enumerate(spec.get(group) or ()):
-            check_image(one, f"{at}.{group}[{index}]", out)
+        if group in spec:
+            for index, one in enumerate(spec[group] or ()):
+                check_image(one, f"{at}.{group}[{index}]", out)

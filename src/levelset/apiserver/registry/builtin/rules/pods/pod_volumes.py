@@ -20,7 +20,14 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     quantity,
     subdomain_problems,
 )
-from levelset.apiserver.registry.builtin.rules.rule_tables import Required, Table, Whole, always, required
+from levelset.apiserver.registry.builtin.rules.rule_tables import (
+    Required,
+    Table,
+    Whole,
+    always,
+    remembered,
+    required,
+)
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -438,23 +445,32 @@ _REPEATED_AS: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 def check_volumes(volumes: list[Any], at: str, out: list[Cause], pod: Any) -> dict[str, Any]:
     """Checks the volumes of a pod; returns the valid ones by name."""
     found: dict[str, Any] = {}
-    created = {f"{pod.name}-{one.get('name')}" for one in volumes if pod.name and one.get("ephemeral") is not None}
+    created = [f"{pod.name}-{one.get('name')}" for one in volumes if pod.name and one.get("ephemeral") is not None]
     for index, volume in enumerate(volumes):
         where, name, before = f"{at}[{index}]", volume.get("name") or "", len(out)
-        _check_source(volume, where, out, pod)
-        if not name:
-            out.append(field_errors.required(f"{where}.name"))
-        elif not dns_label.is_valid(name):
-            dns_label.report(name, f"{where}.name", out)
+        check = _check_volume if "ephemeral" in volume or "image" in volume else _plain_volume
+        check(volume, where, out, pod)
         if name in found:
             out.append(field_errors.duplicate(f"{where}.name", name))
         if len(out) == before:
             found[name] = volume
-        claim = map_member(volume, "persistentVolumeClaim").get("claimName")
+        claim = map_member(volume, "persistentVolumeClaim").get("claimName") if created else None
         if created and claim in created:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
             out.append(field_errors.invalid(f"{where}.persistentVolumeClaim.claimName", claim, detail))
     return found
+
+
+def _check_volume(volume: Any, at: str, out: list[Cause], pod: Any) -> None:
+    name = volume.get("name") or ""
+    _check_source(volume, at, out, pod)
+    if not name:
+        out.append(field_errors.required(f"{at}.name"))
+    elif not dns_label.is_valid(name):
+        dns_label.report(name, f"{at}.name", out)
+
+
+_plain_volume: Final = remembered(_check_volume)
 
 
 def _check_source(volume: Any, at: str, out: list[Cause], pod: Any) -> None:
