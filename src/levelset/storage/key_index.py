@@ -1,21 +1,23 @@
 """An index of keys in order: finds the keys under a prefix without reading the others.
 
 Keys are grouped by directory (everything up to the last slash), because that is how they are listed:
-`/registry/<group>/<resource>/<namespace>/<name>`. Each directory sorts its keys lazily, when it is listed: a write then
-costs a dict entry, not an insertion into a sorted list.
+`/registry/<group>/<resource>/<namespace>/<name>`. Each directory sorts its keys lazily, when it is listed or when many
+have changed: a write then costs little more than a dict entry. Its keys are in buckets, so that a change moves some
+thousand others at most; a page reads only the directories that it has keys of. So no call takes longer than some
+milliseconds for a page, with a million keys in one directory or in ten thousand.
 """
 
 import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
-from itertools import chain, islice, pairwise
 from typing import Final
 
 from levelset.errors import Malformed
 
 __all__ = ["KeyIndex", "check_key", "directory_of", "end_of"]
 
-_MOST_MOVES: Final = 400
+_MOST_MOVED: Final = 2_000
+_BUCKET: Final = 1_000
 
 
 class KeyIndex:
@@ -34,101 +36,174 @@ class KeyIndex:
         if directory is None:
             directory = self._directories[name] = _Directory()
             insort(self._names, name)
-        directory.moved[key] = True
+        moved = directory.moved
+        moved[key] = True
         directory.count += 1
+        if len(moved) >= _MOST_MOVED:
+            directory.settle()
 
     def discard(self, key: str) -> None:
         """Removes a key, and its directory if that is empty."""
         name = key[: key.rfind("/") + 1]
         directory = self._directories[name]
-        directory.moved[key] = False
+        moved = directory.moved
+        moved[key] = False
         directory.count -= 1
         if not directory.count:
             del self._directories[name]
             del self._names[bisect_left(self._names, name)]
+        elif len(moved) >= _MOST_MOVED:
+            directory.settle()
 
     def count(self, prefix: str, *, after: str | None = None) -> int:
         """The number of keys that start with the prefix and come after `after`; costs one step per directory."""
-        return sum(stop - start for _, _, start, stop in self._spans(prefix, after))
+        directories = self._directories
+        parts = [directories[name].count_between(low, high) for name, low, high in self._in_part(prefix, after)]
+        first, last = self._whole(prefix, after)
+        return sum(parts) + sum([directories[name].count for name in self._names[first:last]])
 
     def take(self, prefix: str, *, after: str | None = None, limit: int | None = None) -> list[str]:
         """The first `limit` of these keys, in order."""
-        names = self._names
-        first = bisect_left(names, prefix)
-        is_below = self._is_below(first, prefix)
-        if not is_below and prefix[: prefix.rfind("/") + 1] not in self._directories:
-            return []  # most lists of a server that starts
-        if is_below and after is None and prefix.endswith("/") and not self._is_below(first + 1, prefix):
-            return self._directories[names[first]].sorted_keys()[:limit]  # one directory, as nearly always
-        spans = list(self._spans(prefix, after))
-        runs = (
-            directory.sorted_keys()[start : stop if limit is None else min(stop, start + limit)]
-            for _, directory, start, stop in spans
-        )
+        taken: list[str] = []
         # A directory's keys lie between those of its parent (/a/b-c, /a/b/x, /a/b0); unrelated ones never mix.
-        nested = any(second.startswith(first) for (first, *_), (second, *_) in pairwise(spans))
-        return list(islice(heapq.merge(*runs) if nested else chain.from_iterable(runs), limit))
+        mixed: list[list[str]] = []
+        parent = ""
+        for name, run in self._runs(prefix, after, limit):
+            if mixed and name.startswith(parent):
+                mixed.append(run)
+                continue
+            taken += _merged(mixed)
+            if limit is not None and len(taken) >= limit:
+                return taken[:limit]
+            parent, mixed = name, [run]
+        taken += _merged(mixed)
+        return taken if limit is None else taken[:limit]
 
-    def _is_below(self, index: int, prefix: str) -> bool:
-        return index < len(self._names) and self._names[index].startswith(prefix)
+    def _runs(self, prefix: str, after: str | None, limit: int | None) -> Iterator[tuple[str, list[str]]]:
+        """The directories that contain such keys, in order, each with the first of its keys."""
+        for name, low, high in self._in_part(prefix, after):
+            run = self._directories[name].between(low, high, limit)
+            if run:
+                yield name, run
+        first, last = self._whole(prefix, after)
+        for name in self._names[first:last]:
+            yield name, self._directories[name].between(None, None, limit)
 
-    def _spans(self, prefix: str, after: str | None) -> "Iterator[tuple[str, _Directory, int, int]]":
-        """The directories that contain such keys, in order, each with the matching range of its sorted keys."""
+    def _in_part(self, prefix: str, after: str | None) -> list[tuple[str, str | None, str | None]]:
+        """The directories of which only some keys may be meant: their names, and where these keys begin and end.
+
+        They are the one in which the prefix ends, and those that `after` is in.
+        """
+        found: list[tuple[str, str | None, str | None]] = []
         home = directory_of(prefix)
         if home != prefix and home in self._directories:
-            directory = self._directories[home]
-            low, high = _between(directory.sorted_keys(), prefix, after)
-            if low < high:
-                yield home, directory, low, high
-        for name in self._below(prefix):
-            directory = self._directories[name]
-            low = 0
-            if after is not None and name <= after:
-                if not after.startswith(name):
-                    continue
-                low = bisect_right(directory.sorted_keys(), after)
-            if low < directory.count:
-                yield name, directory, low, directory.count
+            low = prefix if after is None or after < prefix else after + "\0"
+            high = end_of(prefix)
+            if high is None or low < high:
+                found.append((home, low, high))
+        if after is not None and after.startswith(prefix):
+            end = len(prefix)  # of the names of directories that it is in, which may be the prefix
+            while end >= 0:
+                if directory_of(after[:end]) == after[:end] and after[:end] in self._directories:
+                    found.append((after[:end], after + "\0", None))
+                end = after.find("/", end) + 1 or -1
+        return found
 
-    def _below(self, prefix: str) -> list[str]:
-        low, high = _between(self._names, prefix, None)
-        return self._names[low:high]
+    def _whole(self, prefix: str, after: str | None) -> tuple[int, int]:
+        """The range of the names of directories all of whose keys are meant."""
+        return _between(self._names, prefix, after)
 
 
 class _Directory:
-    """The keys of one directory: sorted as of the last listing, and the keys added or removed since."""
+    """The keys of one directory: sorted into buckets as of the last listing, and the keys added or removed since."""
 
-    __slots__ = ("count", "keys", "moved")
+    __slots__ = ("_buckets", "_lasts", "count", "moved")
 
     def __init__(self) -> None:
-        self.keys: list[str] = []
+        self._buckets: list[list[str]] = []
+        self._lasts: list[str] = []
+        """The last key of each bucket."""
         self.moved: dict[str, bool] = {}
         self.count = 0
 
-    def sorted_keys(self) -> list[str]:
-        moved = self.moved
-        if not moved:
-            return self.keys
-        # Moving one of 100,000 keys costs up to 20 µs, one of a million 200; sorting all again 60 to 100 ns per key: a
-        # few moves are made one by one.
-        if len(moved) <= min(32 + len(self.keys) // 256, _MOST_MOVES):
-            for key, present in moved.items():
-                self._place(key, present=present)
-        else:
-            self.keys = [key for key in self.keys if key not in moved]
-            self.keys.extend(key for key, present in moved.items() if present)
-            self.keys.sort()
-        self.moved = {}
-        return self.keys
+    def between(self, low: str | None, high: str | None, limit: int | None) -> list[str]:
+        """The first keys from `low` on and before `high`."""
+        if self.moved:
+            self.settle()
+        start, offset = self._place_of(low)
+        end, stop = (len(self._buckets), 0) if high is None else self._place_of(high)
+        found: list[str] = []
+        for index in range(start, min(end + 1, len(self._buckets))):
+            bucket = self._buckets[index]
+            found += bucket[offset if index == start else 0 : stop if index == end else len(bucket)]
+            if limit is not None and len(found) >= limit:
+                return found[:limit]
+        return found
 
-    def _place(self, key: str, *, present: bool) -> None:
-        keys = self.keys
-        index = bisect_left(keys, key)
-        found = index < len(keys) and keys[index] == key
+    def count_between(self, low: str | None, high: str | None) -> int:
+        """The number of keys from `low` on and before `high`."""
+        if self.moved:
+            self.settle()
+        start, offset = self._place_of(low)
+        end, stop = (len(self._buckets), 0) if high is None else self._place_of(high)
+        return max(0, sum(map(len, self._buckets[start:end])) + stop - offset)
+
+    def _place_of(self, key: str | None) -> tuple[int, int]:
+        """The bucket, and the index in it, of the first key that is not before this one."""
+        if key is None:
+            return 0, 0
+        index = bisect_left(self._lasts, key)
+        return (index, bisect_left(self._buckets[index], key)) if index < len(self._lasts) else (index, 0)
+
+    def settle(self) -> None:
+        """Sorts the keys that were added, and removes those that were removed."""
+        moved, self.moved = self.moved, {}
+        added = sorted([key for key, present in moved.items() if present])
+        if len(added) == len(moved) and (not self._lasts or added[0] > self._lasts[-1]):
+            self._append(added)  # as most often: a directory that is loaded, or that has numbered names
+        elif len(moved) * 4 >= self.count:
+            keys = [key for bucket in self._buckets for key in bucket if key not in moved]
+            self._buckets, self._lasts = [], []
+            self._append(sorted(keys + added))
+        else:
+            for key, present in moved.items():
+                self._move(key, present=present)
+
+    def _append(self, keys: list[str]) -> None:
+        for start in range(0, len(keys), _BUCKET):
+            bucket = keys[start : start + _BUCKET]
+            self._buckets.append(bucket)
+            self._lasts.append(bucket[-1])
+
+    def _move(self, key: str, *, present: bool) -> None:
+        index, offset = self._place_of(key)
+        if index == len(self._buckets):
+            if not present:
+                return
+            index -= 1  # beyond the last key; there is a bucket, since few keys have moved
+            offset = len(self._buckets[index])
+        bucket = self._buckets[index]
+        found = offset < len(bucket) and bucket[offset] == key
         if present and not found:
-            keys.insert(index, key)
+            bucket.insert(offset, key)
         elif found and not present:
-            del keys[index]
+            del bucket[offset]
+        self._tidy(index)
+
+    def _tidy(self, index: int) -> None:
+        """Splits a bucket that is too long, and drops an empty one."""
+        bucket = self._buckets[index]
+        if not bucket:
+            del self._buckets[index], self._lasts[index]
+            return
+        self._lasts[index] = bucket[-1]
+        if len(bucket) > 2 * _BUCKET:
+            self._buckets[index : index + 1] = [bucket[:_BUCKET], bucket[_BUCKET:]]
+            self._lasts.insert(index, bucket[_BUCKET - 1])
+
+
+def _merged(runs: list[list[str]]) -> list[str]:
+    return runs[0] if len(runs) == 1 else list(heapq.merge(*runs))
 
 
 def _between(texts: list[str], prefix: str, after: str | None) -> tuple[int, int]:
