@@ -1,7 +1,7 @@
 # What people type. Every target sets up .venv by itself, and again when pyproject.toml or a lock changes: `make run` and
 # `make tour` install what running needs, all others the tools of development on top.
 .DEFAULT_GOAL := help
-.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-corpus test-envtest test-peers test-operators test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-testing soak bench-omnia bench-dcp test-podman test-docker test-redis kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin record-corpus
+.PHONY: help run tour test test-uvloop test-robustness test-browser test-etcd test-kube test-e2e test-differential test-corpus test-envtest test-peers test-operators test-clients test-cluster lint format bench bench-apiserver bench-etcd bench-cache bench-loop bench-runtimes bench-kube bench-pythons bench-testing soak bench-omnia bench-dcp test-podman test-docker test-redis kinds dashboard docs docs-site images lock packages test-packages test-image sbom audit fuzz clean record-builtin record-corpus
 # Bytecode is written even where the environment says no: everything starts twice as fast the second time.
 export PYTHONDONTWRITEBYTECODE =
 PY := .venv/bin/python
@@ -97,6 +97,16 @@ bench-cache: .venv/dev.installed ## measure the cache, with the peers beside us 
 
 bench-loop: .venv/dev.installed ## measure the loop, with kopf beside us (installs it)
 	@PYTHONPATH="$(CURDIR)" $(PY) benchmarks/loop.py
+
+bench-runtimes: .venv/dev.installed ## levelset, controller-runtime, kube-rs and clients for Python on the same work (builds and installs them); BENCH=--quick
+	@$(PY) benchmarks/peers/runtimes.py $(BENCH)
+
+bench-pythons: .venv/dev.installed ## the same work on every Python that pyenv or PATH has, with and without uvloop (installs what levelset needs)
+	@$(PY) benchmarks/peers/pythons.py $(BENCH)
+
+bench-kube: .venv/dev.installed ## the API server, in memory and on SQLite, against kube-apiserver with etcd (builds both with Go); BENCH=--quick
+	@$(PY) scripts/kube_binaries.py > /dev/null
+	@PYTHONPATH="$(CURDIR):$(CURDIR)/src" $(PY) benchmarks/kube.py $(BENCH)
 
 bench-omnia: .venv/dev.installed ## measure Omnia with 200 agents, each a real process
 	@$(PY) benchmarks/omnia.py

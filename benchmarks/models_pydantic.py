@@ -8,7 +8,8 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, create_model
 
 import models_levelset
-from levelset.objects import ManagedFieldsEntry, ObjectMeta
+from levelset.kinds import core_v1
+from levelset.objects import ManagedFieldsEntry, ObjectMeta, Quantity
 
 __all__ = ["Pod", "Website"]
 
@@ -21,9 +22,10 @@ def model_of(struct: type[msgspec.Struct]) -> type[BaseModel]:
         hints = get_type_hints(struct)
         fields: dict[str, Any] = {}
         for field in msgspec.structs.fields(struct):
-            kind = hints[field.name] if not isinstance(hints[field.name], typing.TypeVar) else field.type
+            hint = hints[field.name]
+            is_generic = isinstance(hint, typing.TypeVar) or bool(getattr(hint, "__parameters__", ()))
             default = ... if field.required else None
-            kind = _translated(field.type if isinstance(hints[field.name], typing.TypeVar) else kind)
+            kind = _translated(field.type if is_generic else hint)
             fields[field.encode_name] = (kind if field.required else Optional[kind], default)
         _made[struct] = create_model(struct.__name__, __config__=ConfigDict(protected_namespaces=()), **fields)
     return _made[struct]
@@ -32,11 +34,15 @@ def model_of(struct: type[msgspec.Struct]) -> type[BaseModel]:
 def _translated(kind: Any) -> Any:
     if kind is msgspec.Raw:
         return dict[str, Any]
+    if kind is Quantity:
+        return str  # a text is less work than what levelset does
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return model_of(kind)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple:
         return list[_translated(arguments[0])]
+    if origin is dict:
+        return dict[_translated(arguments[0]), _translated(arguments[1])]
     if origin in (types.UnionType, Union):
         return Union[tuple(_translated(one) for one in arguments)]
     return kind
@@ -45,4 +51,4 @@ def _translated(kind: Any) -> Any:
 model_of(ManagedFieldsEntry)
 model_of(ObjectMeta)
 Website = model_of(models_levelset.Website)
-Pod = model_of(models_levelset.Pod)
+Pod = model_of(core_v1.Pod)

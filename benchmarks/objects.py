@@ -34,10 +34,11 @@ def tools(holder: str, kind: str) -> tuple[Callable[[bytes], Any], Callable[[Any
 
 
 def _levelset(holder: str, kind: str) -> tuple[Callable[[bytes], Any], Callable[[Any], bytes] | None]:
-    import models_levelset
+    from levelset.kinds.core_v1 import Pod
     from levelset.objects import decode, decode_cached, decode_head, encode
+    from models_levelset import Website
 
-    class_ = getattr(models_levelset, kind)
+    class_: Any = Pod if kind == "Pod" else Website
     if holder == "levelset typed":
         return (lambda raw: decode(class_, raw)), encode
     if holder == "levelset read-modify-write":
