@@ -1,6 +1,6 @@
 """Systems: controllers with their resources, opened and closed together, on an embedded server."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -131,3 +131,22 @@ async def test_objects_in_a_file_outlive_the_server(tmp_path: object) -> None:
         await local.client.create(Note(metadata=meta, spec=NoteSpec(text="stored")))
     async with open_local(notes, data=data) as local:
         assert (await local.client.get(Ref(Note, "one", "default"))).spec.text == "stored"
+
+
+async def test_what_takes_a_while_to_find_out_is_asked_of_every_system_and_not_at_its_opening() -> None:
+    asked: list[str] = []
+
+    def search(name: str) -> Callable[[], Awaitable[dict[str, str]]]:
+        async def find() -> dict[str, str]:
+            asked.append(name)
+            return {name: f"start {name}"}
+
+        return find
+
+    slow = [System(name=name, find_disabled=search(name)) for name in ("docker", "podman")]
+    async with open_parts(*slow, system) as whole:
+        assert asked == []
+        assert whole.find_disabled is not None
+        assert await whole.find_disabled() == {"docker": "start docker", "podman": "start podman"}
+    async with open_parts(system) as whole:
+        assert whole.find_disabled is None

@@ -391,7 +391,8 @@ class _Program:
                 self._choose_hints(whole, HintSpelling(local.kubeconfig))
         self._facts |= whole.urls
         self._facts["watches"] = list(dict.fromkeys(_kind_text(view.gvk) for view in kinds_of(whole.controllers)))
-        if disabled := {**whole.disabled, **self._disabled}:
+        found = dict[str, str]() if whole.find_disabled is None else await whole.find_disabled()
+        if disabled := {**whole.disabled, **found, **self._disabled}:
             self._facts[DISABLED] = disabled
         return client
 

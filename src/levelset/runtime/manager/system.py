@@ -22,7 +22,7 @@ local = System(name="local", around=open_plane, needs_own_server=True)
 ```
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     hints: Sequence[str] = ()
     urls: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     disabled: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    find_disabled: Callable[[], Awaitable[Mapping[str, str]]] | None = None
+    """Finds more `disabled` features, if that takes a while: it is awaited when the server has started."""
     expected_warnings: Sequence[str] = ()
     """The warnings of the API server, word for word, that its requests cause knowingly; `run` does not log them."""
     needs_own_server: bool = False
@@ -94,6 +96,11 @@ def join(*systems: System) -> System:
         for each in setups:
             each(manager)
 
+    searches = [one.find_disabled for one in systems if one.find_disabled is not None]
+
+    async def find_disabled() -> Mapping[str, str]:
+        return {name: how for search in searches for name, how in (await search()).items()}
+
     return System(
         name=", ".join(dict.fromkeys(one.name for one in systems)),
         controllers=[each for one in systems for each in one.controllers],
@@ -108,6 +115,7 @@ def join(*systems: System) -> System:
         hints=[each for one in systems for each in one.hints],
         urls={name: url for one in systems for name, url in one.urls.items()},
         disabled={name: how for one in systems for name, how in one.disabled.items()},
+        find_disabled=find_disabled if searches else None,
         expected_warnings=[each for one in systems for each in one.expected_warnings],
         needs_own_server=any(one.needs_own_server for one in systems),
     )

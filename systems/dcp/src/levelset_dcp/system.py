@@ -145,8 +145,7 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
             containers.orphans_cleaned = asyncio.Event()
             tasks.start("orphan cleanup", _clean_orphans(engine, options.records, containers.orphans_cleaned))
             if engine.name != "memory":  # containers in memory end with this process and need no guard
-                guard = session_guard(engine.name, containers.creator, host.ambient)
-                containers.guard(guard, "containers_guard")
+                containers.session_guard = session_guard(engine.name, containers.creator, host.ambient)
         yield System(
             name="dcp",
             controllers=[
@@ -166,7 +165,7 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
                 kinds.ContainerExec: exec_logs(containers),
             },
             hints=options.hints,
-            disabled=await _disabled(options, engine),
+            find_disabled=partial(_disabled, options, engine),
         )
 
 
@@ -195,7 +194,8 @@ async def _disabled(options: Options, engine: Engine | None) -> dict[str, str]:
 async def _clean_orphans(engine: Engine, records: Records, done: asyncio.Event) -> None:
     """Runs the orphan cleanup; `done` is set even if it fails."""
     try:
-        await clean_orphans(engine, records)
+        if (await engine.check_status(cached=True)).is_healthy:
+            await clean_orphans(engine, records)
     except LevelsetError:
         log.exception("orphan cleanup failed")
     finally:

@@ -13,7 +13,7 @@ from levelset.testing import Cluster
 from levelset_dcp.containers import containers_controller
 from levelset_dcp.containers.guard_process import guard_container, guard_session, main
 from levelset_dcp.containers.host import session_guard
-from levelset_dcp.engines import InMemoryEngine, NewContainer
+from levelset_dcp.engines import InMemoryEngine, NewContainer, RuntimeNotHealthy
 from levelset_dcp.executables.monitor_process import began
 from levelset_dcp.names import labels_of
 from levelset_machine import FakeMachine, Identity, identity_of
@@ -94,6 +94,23 @@ async def test_a_persistent_container_with_a_monitored_process_gets_a_guard(clus
             "4711",
             str(AT.timestamp()),
         )
+
+
+async def test_the_guard_of_a_session_starts_with_the_first_use_of_a_healthy_engine() -> None:
+    machine = FakeMachine()
+    machine.program("*")
+    engine = InMemoryEngine()
+    host = fake_container_host(engine, runner=machine)
+    host.session_guard = session_guard("docker", Identity(1, 2), {})
+    engine.set_health(False)
+    with pytest.raises(RuntimeNotHealthy):
+        await host.healthy_engine()
+    assert list(machine.running) == []
+    engine.set_health(True)
+    await host.healthy_engine()
+    await host.healthy_engine()
+    (guard,) = machine.running
+    assert guard.command.argv[2:] == ("levelset_dcp.containers.guard_process", "session", "docker", "1", "2")
 
 
 def test_a_guard_inherits_only_the_variables_of_the_engine() -> None:

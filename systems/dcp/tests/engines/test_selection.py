@@ -59,3 +59,25 @@ async def test_tools_on_the_path_are_detected(tmp_path: Path) -> None:
     assert statuses == {"docker": False, "podman": True}
     async with open_engine(env=env) as engine:
         assert engine.name == "podman"
+
+
+def write_tool(folder: Path, name: str, body: str) -> None:
+    folder.mkdir(exist_ok=True)
+    tool = folder / name
+    tool.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    tool.chmod(0o755)
+
+
+async def test_the_only_installed_engine_is_opened_without_waiting_for_its_status(tmp_path: Path) -> None:
+    await asyncio.to_thread(write_tool, tmp_path / "bin", "docker", "exec /bin/sleep 60")
+    async with asyncio.timeout(30), open_engine(env={"PATH": str(tmp_path / "bin")}) as engine:
+        assert (engine.name, await asyncio.to_thread(engine.is_installed)) == ("docker", True)
+    async with open_engine(env={"PATH": str(tmp_path / "none")}) as engine:
+        assert (engine.name, await asyncio.to_thread(engine.is_installed)) == ("docker", False)
+
+
+async def test_of_two_installed_engines_the_running_one_is_opened(tmp_path: Path) -> None:
+    await asyncio.to_thread(write_tool, tmp_path, "docker", "exit 1")
+    await asyncio.to_thread(write_tool, tmp_path, "podman", "echo podman version 5.0.0")
+    async with open_engine(env={"PATH": str(tmp_path)}) as engine:
+        assert engine.name == "podman"

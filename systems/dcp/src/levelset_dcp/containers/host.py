@@ -49,6 +49,8 @@ class ContainerHost:
     """Seconds that a container has to exit after a stop before it is killed."""
     runner: Runner | None = None
     """Starts guard processes, which outlive the session; without a runner there are none."""
+    session_guard: Command | None = None
+    """Removes what a killed session has left; started before the engine is first used, which is never on most days."""
     start_waiters: StartWaiters = field(default_factory=StartWaiters)
     """Log requests that wait for the start of a container."""
     ids: dict[str, str] = field(default_factory=dict[str, str])
@@ -81,6 +83,9 @@ class ContainerHost:
         status = await engine.check_status(cached=True)
         if not status.is_healthy:
             raise RuntimeNotHealthy(status.message or f"{engine.name} does not answer; start it")
+        if self.session_guard is not None:
+            command, self.session_guard = self.session_guard, None
+            self.guard(command, "containers_guard")
         return engine
 
     def started(self, uid: str, container_id: str) -> None:

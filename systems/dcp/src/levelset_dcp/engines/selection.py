@@ -45,9 +45,19 @@ async def open_engine(
 ) -> AsyncGenerator[CliEngine, None]:
     """The engine of this machine; its status is polled in the background for the length of the block."""
     engines = known_engines(env=env)
-    chosen = await choose_engine(engines, wanted=wanted)
+    chosen: Engine | None = None
+    if wanted is None:
+        chosen = await asyncio.to_thread(_only_installed, engines)
+    if chosen is None:
+        chosen = await choose_engine(engines, wanted=wanted)
     async with next(one for one in engines if one is chosen) as engine:
         yield engine
+
+
+def _only_installed(engines: Sequence[CliEngine]) -> CliEngine | None:
+    """The engine whose tool is the only one on the PATH; there is no need to wait for its status to choose it."""
+    found = [one for one in engines if one.is_installed()]
+    return found[0] if len(found) == 1 else None
 
 
 def _rank(status: EngineStatus) -> tuple[bool, bool]:
@@ -67,6 +77,5 @@ async def open_runtime(name: str | None) -> AsyncGenerator[Engine | None, None]:
         yield InMemoryEngine()
         return
     async with open_engine(name) as engine:
-        status = await engine.check_status(cached=True)
         # An engine that was named is used even if it is not installed or started yet.
-        yield engine if name is not None or status.is_installed else None
+        yield engine if name is not None or await asyncio.to_thread(engine.is_installed) else None

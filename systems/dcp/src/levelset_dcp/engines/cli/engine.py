@@ -138,6 +138,10 @@ class CliEngine:
         """The network of containers that name none."""
         return self._dialect.default_network
 
+    def is_installed(self) -> bool:
+        """Whether its tool can be found, without running it; reads directories, so call it in a thread."""
+        return self._tool.path is not None
+
     async def __aenter__(self) -> Self:
         await self._status_cache.__aenter__()
         return self

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -216,6 +217,11 @@ class Tool:
     def __init__(self, program: str, *, env: Mapping[str, str] | None = None) -> None:
         self.program = program
         self._env = dict(os.environ if env is None else env)
+
+    @property
+    def path(self) -> str | None:
+        """The file that would be run; None if there is none on the PATH."""
+        return shutil.which(self.program, path=os.pathsep.join(os.get_exec_path(self._env)))
 
     async def run(
         self,
