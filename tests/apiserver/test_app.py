@@ -3,10 +3,10 @@ import json
 import logging
 import time
 from collections.abc import Awaitable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from levelset.apiserver.app import App, Page
 from levelset.apiserver.authn.authenticator import Authenticator, User

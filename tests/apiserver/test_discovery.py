@@ -1,8 +1,8 @@
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from levelset.apiserver import ApiServer
 from levelset.apiserver.discovery import DiscoveryPages, aggregated_groups, api_resources, subresources_of, version_info

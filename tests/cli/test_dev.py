@@ -89,7 +89,7 @@ def test_saved_code_is_reloaded_and_changed_crds_are_applied_with_a_diff(tmp_pat
         lines = process.until("running     second")
         assert "saved       site.py" in lines
         assert any("+" in line and "replicas:" in line for line in lines)
-        assert not any("url" in line for line in lines)  # the same server
+        assert not any("API server" in line for line in lines)  # the same server
 
 
 def test_code_that_cannot_be_imported_keeps_the_previous_running(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_the_port_and_the_version_of_the_server_can_be_chosen(tmp_path: Path) ->
         port = taken.getsockname()[1]
     options = ("--port", str(port), "--kubernetes-version", "1.32")
     with developing(tmp_path, "site.py:sites", *options) as process:
-        (url,) = [line.split()[1] for line in process.until("running     first") if line.startswith("url ")]
+        (url,) = [line.split()[2] for line in process.until("running     first") if line.startswith("API server ")]
         assert url.endswith(f":{port}")
         with urllib.request.urlopen(f"{url}/version", context=ssl._create_unverified_context()) as response:
             assert b'"v1.32.0+levelset"' in response.read()

@@ -62,7 +62,7 @@ def stop(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, s
 def test_it_prints_its_url_and_the_next_step_and_stops_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path) as (process, lines):
         contact = read_kubeconfig(tmp_path / "levelset.kubeconfig")
-        assert lines[0].split() == ["url", contact.url]
+        assert lines[0].split() == ["API", "server", contact.url]
         assert lines[1].split() == ["kubeconfig", "levelset.kubeconfig"]
         assert lines[2].startswith("ready in ")
         assert lines[3].strip() == "kubectl --kubeconfig levelset.kubeconfig get namespaces"

@@ -11,14 +11,17 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from levelset.apiserver.authn.secret_box import SecretBox, load_or_create_secret
 from levelset.apiserver.authn.token_file import load_users, new_token
 from levelset.apiserver.authn.users import ADMIN, User
 from levelset.errors import ConfigError, ServerFailed
 from levelset.http import CertificateAuthority, Identity, validity_of, write_private
-from levelset.storage import Durability, MemoryStorage, SqliteStorage, Storage, warn_if_exposed
+from levelset.storage import MemoryStorage, Storage, warn_if_exposed
+
+if TYPE_CHECKING:
+    from levelset.storage import Durability
 
 __all__ = ["MEMORY", "check_data_path", "load_authority", "load_secrets", "load_shared_secrets", "open_storage"]
 
@@ -35,10 +38,12 @@ def check_data_path(data: str) -> None:
         raise ConfigError(f"{data} is a directory, but --data needs a database file: try --data {example}")
 
 
-async def open_storage(data: str, durability: Durability = "full") -> Storage:
+async def open_storage(data: str, durability: "Durability" = "full") -> Storage:
     """Opens the storage in memory, or in this database file."""
     if data == MEMORY:
         return MemoryStorage(after=_first_revision())
+    from levelset.storage import SqliteStorage  # noqa: PLC0415  # loads the library; most local servers are in memory
+
     return await SqliteStorage.open(data, durability=durability)
 
 

@@ -14,12 +14,13 @@ import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
+import msgspec
+from msgspec.structs import replace
 from msgspec.structs import replace as replace_fields
 
 from levelset.apiserver.admission.chain import AdmissionChain, AdmissionPlugin
@@ -454,8 +455,7 @@ _Controller = (
 )
 
 
-@dataclass(slots=True, eq=False)
-class ServerComponents:
+class ServerComponents(msgspec.Struct, eq=False):
     """The components of a server behind its HTTP listener."""
 
     state: ServerState
@@ -478,12 +478,12 @@ class ServerComponents:
     compaction: PeriodicCompaction | None = None
     runs_controllers: bool = True
     """Whether those of kube-controller-manager run; what kube-apiserver does itself is done in any case."""
-    address: ServingAddress | None = field(default=None, init=False)
+    address: ServingAddress | None = None
     """Where the server listens; None if it does not."""
-    lease: ControllerLease | None = field(default=None, init=False)
+    lease: ControllerLease | None = None
     """By which one of several servers runs the controllers; None for a storage that no other process uses."""
-    crd_cleanup: CrdCleanup | None = field(default=None, init=False)
-    _crd_cleanup_task: asyncio.Task[None] | None = field(default=None, init=False)
+    crd_cleanup: CrdCleanup | None = None
+    _crd_cleanup_task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Loads the stored objects and starts the controllers."""

@@ -199,6 +199,7 @@ def _text(rule: Mapping[str, Any], name: str) -> str:
 RULE_LIMIT = 10_000_000  # the maximum estimated cost of one rule
 SCHEMA_LIMIT = 100_000_000  # the maximum estimated cost of all rules of a schema together
 _KEYWORD = "x-kubernetes-validations"
+_CONTAINERS = frozenset({dict, list})
 _MAX_DEPTH = 100
 Schema = Mapping[str, Any]
 
@@ -383,14 +384,16 @@ class _Builder:
 
 def _find_ruled(value: Any, found: set[int]) -> bool:
     """Adds the identities of all maps with rules, or with such a map inside; returns whether this value is one."""
-    if not is_map(value) and not is_list(value):
+    # Classes are compared instead of `isinstance`: this visits every value of every schema, and most have no rules.
+    is_array = value.__class__ is list
+    if not is_array and not is_map(value):
         return False
-    members = value.values() if is_map(value) else value
-    inside = [_find_ruled(one, found) for one in members if isinstance(one, dict | list)]  # all of them are visited
-    if is_map(value) and (_KEYWORD in value or any(inside)):
+    members = value if is_array else value.values()
+    inside = [_find_ruled(one, found) for one in members if one.__class__ in _CONTAINERS]  # all of them are visited
+    if not is_array and (_KEYWORD in value or True in inside):
         found.add(id(value))
         return True
-    return any(inside)
+    return True in inside
 
 
 def _part(schema: Schema, name: str) -> Mapping[str, Any]:

@@ -1,7 +1,6 @@
 """The subcommands of `levelset`, imported lazily: only the module of the command that runs is loaded."""
 
 import importlib
-from difflib import get_close_matches
 from typing import Final
 
 import click
@@ -91,6 +90,8 @@ class LazyGroup(click.Group):
         """The command of the first word; a usage error names the nearest (click itself knows only imported ones)."""
         typed = args[0]
         if not typed.startswith("-") and self.get_command(ctx, typed) is None and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # noqa: PLC0415  # for a mistake only
+
             near = get_close_matches(typed, self.list_commands(ctx), n=1)
             ctx.fail(f"No such command {typed!r}.{f' Did you mean {near[0]!r}?' if near else ''}")
         return super().resolve_command(ctx, args)

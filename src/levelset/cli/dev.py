@@ -208,7 +208,7 @@ class DevServer:
         async with AsyncExitStack() as stack:
             local = await stack.enter_async_context(open_local_server(**self._options.server))
             client = await stack.enter_async_context(await Client.connect(local.server))
-            click.echo(f"url         {local.server.url}")
+            click.echo(f"API server  {local.server.url}")
             click.echo(f"kubeconfig  {local.kubeconfig}")
             await self._open_dashboard(stack)
             while not self._stopped.is_set():

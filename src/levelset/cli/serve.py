@@ -329,7 +329,7 @@ def _show_ready(given: _Options, url: str, milliseconds: float) -> None:
         show_line(info, err=aside)
         return
     for line in (
-        f"url         {url}",
+        f"API server  {url}",
         f"kubeconfig  {kubeconfig}",
         f"ready in {milliseconds:.0f} ms. Next, in another terminal:",
         f"  kubectl --kubeconfig {shlex.quote(str(kubeconfig))} get namespaces",

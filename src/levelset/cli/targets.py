@@ -11,10 +11,11 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar, cast
+
+import msgspec
 
 from levelset.client.object_types import OnlyMetadata, view_of
 from levelset.codegen.crd import is_custom
@@ -228,17 +229,16 @@ def _where(error: BaseException) -> str:
     return f"{place}{type(error).__name__}: {error}"
 
 
-@dataclass
-class LoadedTargets:
+class LoadedTargets(msgspec.Struct):
     """The parts of a project that the targets name, each once, in order."""
 
-    controllers: list[Controller[Any]] = field(default_factory=list[Controller[Any]])
-    webhooks: list[Any] = field(default_factory=list[Any])
-    kinds: list[type[Object]] = field(default_factory=list[type[Object]])
-    permissions: list[Permission] = field(default_factory=list[Permission])
+    controllers: list[Controller[Any]] = msgspec.field(default_factory=list[Controller[Any]])
+    webhooks: list[Any] = msgspec.field(default_factory=list[Any])
+    kinds: list[type[Object]] = msgspec.field(default_factory=list[type[Object]])
+    permissions: list[Permission] = msgspec.field(default_factory=list[Permission])
     """Permissions that the project declares in addition to the inferred ones."""
-    modules: list[ModuleType] = field(default_factory=list[ModuleType])
-    systems: list[System] = field(default_factory=list[System])
+    modules: list[ModuleType] = msgspec.field(default_factory=list[ModuleType])
+    systems: list[System] = msgspec.field(default_factory=list[System])
     """Systems; their controllers, webhooks and kinds are also in the other lists."""
 
     @property

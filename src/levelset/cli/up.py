@@ -2,13 +2,13 @@
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 
 from levelset.cli.main import STARTED
 from levelset.cli.output import (
@@ -114,8 +114,7 @@ def disabled_features() -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(msgspec.Struct, frozen=True):
     """What the table [tool.levelset] says: the modules to run, and the commands to type next, if it names some."""
 
     targets: Sequence[str] = ()

@@ -4,7 +4,6 @@ Informers deliver every version of the kinds that controllers watch; the history
 cache had anyway, within a limit for each object and one for all of them together.
 """
 
-import difflib
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
@@ -105,7 +104,9 @@ def unified_diff(before: Version, after: Version) -> list[str]:
 def tree_diff(before: Any, after: Any, first: str, second: str) -> list[str]:
     """The difference of two objects, under these names; as `unified_diff`, which may take long: call it in a thread."""
     old, new = (_lines(one) for one in (before, after))
-    return list(difflib.unified_diff(old, new, first, second, lineterm="", n=3))[:_MOST_LINES]
+    from difflib import unified_diff as text_diff  # noqa: PLC0415  # for a user who compares versions
+
+    return list(text_diff(old, new, first, second, lineterm="", n=3))[:_MOST_LINES]
 
 
 def _lines(given: Any) -> list[str]:

@@ -7,7 +7,6 @@ of the page.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -35,8 +34,7 @@ _MOST_LINES: Final = 100
 _REPORTS: Final = frozenset({".html", ".htm"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(msgspec.Struct, frozen=True):
     number: int
     stamp: tuple[int, int]
     timeline: "RunTimeline"

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from http import HTTPStatus
+from functools import cache
 
 import msgspec
 
@@ -50,8 +50,11 @@ def to_status(failure: Failure) -> Response:
     return Response(failure.status, headers, msgspec.json.encode(tree))
 
 
+@cache
 def reason_phrase(status: int) -> str:
     """The reason phrase of a status, `Not Found`; empty for an unregistered status."""
+    from http import HTTPStatus  # noqa: PLC0415  # 62 members of an enumeration; a client reads no phrases
+
     try:
         return HTTPStatus(status).phrase
     except ValueError:

@@ -6,10 +6,10 @@ Which fields can be used for selection is up to the API server; a missing field 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from levelset.errors import BadSelector
 from levelset.objects.lazy_pattern import Pattern
@@ -47,24 +47,33 @@ class FieldTerm(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(msgspec.Struct, frozen=True, eq=False):
     """The objects whose fields meet all requirements; without any, all objects.
 
     Requirements are stored sorted and without duplicates, so their order makes no difference.
     """
 
     requirements: tuple[FieldRequirement, ...] = ()
-    fields: frozenset[str] = field(init=False, repr=False, compare=False)
+    # Set from the requirements, whatever is given; two selectors are equal if their requirements are.
+    fields: frozenset[str] = frozenset()
     """The fields that the requirements use."""
-    _tests: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = field(init=False, repr=False, compare=False)
+    _tests: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = ()
 
     def __post_init__(self) -> None:
         requirements = tuple(sorted(set(self.requirements)))
         fields = frozenset([one.field for one in requirements])
-        object.__setattr__(self, "requirements", requirements)
-        object.__setattr__(self, "fields", fields)
-        object.__setattr__(self, "_tests", tuple(_merge(requirements)))
+        force_setattr(self, "requirements", requirements)
+        force_setattr(self, "fields", fields)
+        force_setattr(self, "_tests", tuple(_merge(requirements)))
+
+    def __eq__(self, other: object) -> bool:
+        return self.requirements == other.requirements if isinstance(other, FieldSelector) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.requirements)
+
+    def __repr__(self) -> str:
+        return f"FieldSelector(requirements={self.requirements!r})"
 
     @classmethod
     def parse(cls, text: str) -> "FieldSelector":

@@ -9,12 +9,14 @@ The grammar is that of Kubernetes: whitespace between any two tokens, `in` and `
 empty values (`a=`, `a in ()`, `a in (,x)`).
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from levelset.errors import BadSelector
 from levelset.objects.json_tree import Tree, format_path
@@ -358,6 +360,8 @@ _NOT_AN_INTEGER = "for 'Gt', 'Lt' operators, the value must be an integer"
 
 
 def _invalid(value: str, problem: str) -> str:
+    import json  # noqa: PLC0415  # for a mistake only
+
     return f"Invalid value: {json.dumps(shorten(value), ensure_ascii=False)}: {problem}"
 
 
@@ -366,8 +370,7 @@ def cut_at_nulls(text: str) -> str:
     return _word_end.sub(" ", text).partition("\0")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+class LabelSelector(msgspec.Struct, frozen=True, eq=False):
     """The objects whose labels meet all requirements; without any, all objects.
 
     Requirements are stored sorted and without duplicates: selectors are equal whatever the order of their requirements.
@@ -375,17 +378,27 @@ class LabelSelector:
     """
 
     requirements: tuple[Requirement, ...] = ()
-    _tests: tuple[tuple[str, Values, Test], ...] = field(init=False, repr=False, compare=False)
-    _merged: "_MergedTests | None" = field(init=False, repr=False, compare=False)
+    # Set from the requirements, whatever is given; two selectors are equal if their requirements are.
+    _tests: tuple[tuple[str, Values, Test], ...] = ()
+    _merged: "_MergedTests | None" = None
 
     def __post_init__(self) -> None:
         requirements = tuple(sorted(set(self.requirements), key=_sort_key))
-        object.__setattr__(self, "requirements", requirements)
+        force_setattr(self, "requirements", requirements)
         are_many = len(requirements) > _MAX_UNMERGED
         one_by_one = () if are_many else requirements
         tests = tuple((one.key, _quick(one.values), TESTS[one.operator]) for one in one_by_one)
-        object.__setattr__(self, "_tests", tests)
-        object.__setattr__(self, "_merged", _MergedTests(requirements) if are_many else None)
+        force_setattr(self, "_tests", tests)
+        force_setattr(self, "_merged", _MergedTests(requirements) if are_many else None)
+
+    def __eq__(self, other: object) -> bool:
+        return self.requirements == other.requirements if isinstance(other, LabelSelector) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.requirements)
+
+    def __repr__(self) -> str:
+        return f"LabelSelector(requirements={self.requirements!r})"
 
     @classmethod
     def parse(cls, text: str) -> "LabelSelector":

@@ -5,20 +5,22 @@ thread waits for the disk, so that the event loop does not block, or only for a 
 """
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from levelset.errors import ServerFailed
 from levelset.storage.interface import Change
 
+if TYPE_CHECKING:
+    import sqlite3
+
 __all__ = ["CancelledWrite", "CommitGroup", "PendingWrite", "Work", "WriterJob", "WriterThread"]
 
 
-Work = Callable[[sqlite3.Connection], object]
+Work = Callable[["sqlite3.Connection"], object]
 Report = Callable[[BaseException | None], None]
 
 
@@ -150,7 +152,7 @@ class WriterJob:
         self._over.acquire()  # it finished at this very moment
         return True
 
-    def run(self, connection: sqlite3.Connection) -> None:
+    def run(self, connection: "sqlite3.Connection") -> None:
         """Does the work; a failure is stored in `error`."""
         try:
             self._work(connection)
@@ -168,7 +170,7 @@ class WriterJob:
 class WriterThread:
     """Runs units of work on the connection, one after the other, and reports each outcome from its thread."""
 
-    def __init__(self, connection: sqlite3.Connection, *, name: str) -> None:
+    def __init__(self, connection: "sqlite3.Connection", *, name: str) -> None:
         self._connection = connection
         # Unbounded, but the storage never has more than its preparation, one group and the end in it.
         self._jobs: SimpleQueue[WriterJob | None] = SimpleQueue()
@@ -204,7 +206,7 @@ class WriterThread:
 
     def stop(self, report: Report) -> None:
         """Closes the connection after all work, and ends the thread."""
-        self.submit(sqlite3.Connection.close, report)
+        self.submit(lambda connection: connection.close(), report)
         self._jobs.put(None)
 
     def _put(self, job: WriterJob) -> None:

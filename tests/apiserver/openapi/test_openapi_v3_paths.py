@@ -1,5 +1,6 @@
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from levelset.apiserver.openapi.openapi_v3 import resource_paths
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds

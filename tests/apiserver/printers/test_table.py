@@ -1,8 +1,8 @@
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from levelset.apiserver.printers import table
 from levelset.apiserver.printers.builtin_columns import PRINTERS

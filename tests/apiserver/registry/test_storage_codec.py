@@ -1,9 +1,9 @@
 import json
-from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from levelset.apiserver.registry.storage_codec import (
     check_depth,

@@ -1,8 +1,9 @@
 """A version converter that must be awaited, without a webhook connection."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from levelset.apiserver.registry.conversion import ConversionRequired
 from levelset.apiserver.resources.served_resource import ServedResource

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 from contextlib import aclosing
-from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -182,7 +181,7 @@ async def test_a_change_that_cannot_be_encoded_aborts_only_the_watches_of_its_to
 
     broken, whole = RecordingSink(), RecordingSink()
     feeds_of(state).join(
-        structs.replace(topic, served=replace(topic.served, from_stored=fail)), Watcher(broken), after=0
+        structs.replace(topic, served=structs.replace(topic.served, from_stored=fail)), Watcher(broken), after=0
     )
     feeds_of(state).join(topic, Watcher(whole), after=0)
     with caplog.at_level(logging.CRITICAL):
@@ -401,7 +400,7 @@ async def test_an_object_that_cannot_be_encoded_aborts_the_watch(caplog: pytest.
             raise KeyError(tree["metadata"]["name"])
 
     sink = RecordingSink()
-    served = replace(topic.served, from_stored=fail, since=10_000)
+    served = structs.replace(topic.served, from_stored=fail, since=10_000)
     with caplog.at_level(logging.CRITICAL):
         feeds_of(state).join(structs.replace(topic, served=served), Watcher(sink), after=None)
         await opened(state, sink)
@@ -636,7 +635,7 @@ def test_objects_that_start_or_stop_matching_a_selector_are_added_or_deleted(
 
 def test_a_deleted_object_of_an_older_schema_is_converted() -> None:
     watched = topic()
-    newer = structs.replace(watched, served=replace(watched.served, since=2))
+    newer = structs.replace(watched, served=structs.replace(watched.served, since=2))
     event = decoded(Encoder(newer, lambda: NOW).change(Change(3, KEY, item(1), None)))
     assert (event["type"], event["object"]["metadata"]["resourceVersion"]) == ("DELETED", "3")
 

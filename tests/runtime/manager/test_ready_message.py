@@ -33,6 +33,7 @@ def test_addresses_come_first_and_disabled_features_last() -> None:
         "disabled": {"containers": "start docker", "traces": "pip install x"},
         "watches": ["Good (trade.example.dev/v1)"],
         "url": "https://127.0.0.1:1",
+        "conversions": ["Good (trade.example.dev/v1beta1)"],
         "serves": [],
         "kubeconfig": "levelset.kubeconfig",
         "dashboard": "http://127.0.0.1:2",
@@ -40,7 +41,8 @@ def test_addresses_come_first_and_disabled_features_last() -> None:
     assert list(fact_lines(facts)) == [
         "dashboard   http://127.0.0.1:2",
         "kubeconfig  levelset.kubeconfig",
-        "url         https://127.0.0.1:1",
+        "API server  https://127.0.0.1:1",
+        "converts    Good (trade.example.dev/v1beta1)",
         "watches     Good (trade.example.dev/v1)",
         "disabled    containers: start docker; traces: pip install x",
     ]

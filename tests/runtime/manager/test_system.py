@@ -133,19 +133,19 @@ async def test_objects_in_a_file_outlive_the_server(tmp_path: object) -> None:
         assert (await local.client.get(Ref(Note, "one", "default"))).spec.text == "stored"
 
 
-async def test_what_takes_a_while_to_find_out_is_asked_of_every_system_and_not_at_its_opening() -> None:
-    asked: list[str] = []
+async def test_disabled_features_that_take_a_while_to_find_are_not_searched_at_the_opening() -> None:
+    searched: list[str] = []
 
     def search(name: str) -> Callable[[], Awaitable[dict[str, str]]]:
         async def find() -> dict[str, str]:
-            asked.append(name)
+            searched.append(name)
             return {name: f"start {name}"}
 
         return find
 
     slow = [System(name=name, find_disabled=search(name)) for name in ("docker", "podman")]
     async with open_parts(*slow, system) as whole:
-        assert asked == []
+        assert searched == []
         assert whole.find_disabled is not None
         assert await whole.find_disabled() == {"docker": "start docker", "podman": "start podman"}
     async with open_parts(system) as whole:

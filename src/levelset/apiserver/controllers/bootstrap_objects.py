@@ -4,8 +4,9 @@ The Service `default/kubernetes` has the first address of the service range. Its
 the address at which the server listens, also on loopback, which clients may not write.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from levelset.apiserver.registry.builtin.pod_admission import SYSTEM_PRIORITIES
 from levelset.apiserver.resources.served_resource import Object, ServedResource
@@ -24,8 +25,7 @@ _DESCRIPTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ServingAddress:
+class ServingAddress(msgspec.Struct, frozen=True):
     """Where the API server listens."""
 
     host: str

@@ -1,9 +1,10 @@
 """The cells of the table columns of Pods, above all the STATUS column."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from levelset.apiserver.printers import cell_values
 from levelset.apiserver.printers.cell_values import at, count, listed, number, text
@@ -14,8 +15,7 @@ __all__ = ["POD"]
 Cell = Callable[[Object, datetime], Any]
 
 
-@dataclass(slots=True)
-class _Summary:
+class _Summary(msgspec.Struct):
     reason: str
     ready: int = 0
     total: int = 0

@@ -6,10 +6,10 @@ use.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from levelset.apiserver.schema import Compiled
 from levelset.errors import Cause
@@ -133,8 +133,7 @@ def _no_columns() -> tuple[Column, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ServedResource:
+class ServedResource(msgspec.Struct, frozen=True, eq=False):
     """One resource in one version, with everything that the verbs have to know about it."""
 
     group: str
@@ -158,7 +157,7 @@ class ServedResource:
     shape: Callable[[], Shape] = _any_shape
     column_source: Callable[[], tuple[Column, ...]] = _no_columns
     selectable: tuple[str, ...] = ()
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = msgspec.field(default_factory=Rules)
     deprecation: str | None = None
     # The CRD is being deleted: creates get 403, everything else is still served.
     terminating: bool = False
@@ -176,22 +175,23 @@ class ServedResource:
     storage_schema: Callable[[], Compiled | None] = _no_schema
     # Objects written before this revision may not conform to the current schema; see `registry/conversion.py`.
     since: int = 0
-    api_version: str = field(init=False)
-    storage_api_version: str = field(init=False)
-    prefix: str = field(init=False)
+    # The following are set from the others, whatever is given.
+    api_version: str = ""
+    storage_api_version: str = ""
+    prefix: str = ""
     # The first bytes of every served object, up to the value of its resourceVersion.
-    head: bytes = field(init=False)
+    head: bytes = b""
     # The first bytes of every stored object, up to its metadata.
-    stored_head: bytes = field(init=False)
+    stored_head: bytes = b""
     # Whether the stored bytes are the served ones, except for the resourceVersion.
-    stored_as_served: bool = field(init=False)
+    stored_as_served: bool = False
     # Whether patterns or expressions validate its objects, from their schema or in themselves: those steps are counted.
     # The rules of all other kinds are known and cheap.
-    has_programs: bool = field(init=False)
+    has_programs: bool = False
 
     def __post_init__(self) -> None:
         group = self.group if self.storage_group is None else self.storage_group
-        set_once = object.__setattr__
+        set_once = force_setattr
         set_once(self, "api_version", _join(self.group, self.version))
         set_once(self, "storage_api_version", _join(group, self.storage_version))
         set_once(self, "prefix", f"/registry/{group or 'core'}/{self.plural}/")

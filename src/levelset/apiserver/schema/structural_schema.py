@@ -28,6 +28,8 @@ MAX_PATTERN_STEPS = 20_000_000
 MAX_ESTIMATED_LENGTH = 32 * 1024
 """The length of a value without maxLength, or with a larger one, for the estimate."""
 UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+_SUSPECTS = frozenset({*UNSUPPORTED, "$schema", "items"})
+"""The keywords that may be refused; most schemas have none of them."""
 
 NESTED_FORBIDDEN = (
     *("type", "default", "title", "description", "nullable"),
@@ -84,6 +86,8 @@ def unsupported(node: Node) -> bool:
 
 
 def _refused(node: Node, path: str) -> Iterator[Cause]:
+    if _SUSPECTS.isdisjoint(node.raw):
+        return
     for keyword in UNSUPPORTED:
         value = node.raw.get(keyword)
         if value or (value is not None and keyword in ("$ref", "additionalItems", "dependencies")):

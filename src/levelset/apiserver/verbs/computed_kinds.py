@@ -1,7 +1,8 @@
 """Kinds whose objects are computed for each request and not stored, such as PodMetrics: they can only be read."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from levelset.apiserver.registry.crd.served_versions import served_versions
 from levelset.apiserver.resources.served_resource import Object, ServedResource

@@ -9,7 +9,6 @@ informers.
 from typing import TYPE_CHECKING
 
 from levelset.late_exports import late_exports
-from levelset.runtime.controller.drive import drive
 
 if TYPE_CHECKING:
     from levelset.runtime.controller.actions import Action, Outcome, Result, await_change, requeue
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from levelset.runtime.controller.event_handlers import SELF_CHANGES
     from levelset.runtime.controller.immutable_children import ImmutableChildren
     from levelset.runtime.controller.observers import NullObserver, Observer, Observers
+    from levelset.runtime.controller.outcome_stream import drive
     from levelset.runtime.controller.reconcile_history import ReconcileHistory
     from levelset.runtime.controller.relations import (
         Relation,
@@ -80,6 +80,7 @@ __getattr__, __dir__ = late_exports(
         "levelset.runtime.controller.event_handlers": "SELF_CHANGES",
         "levelset.runtime.controller.immutable_children": "ImmutableChildren",
         "levelset.runtime.controller.observers": "NullObserver Observer Observers",
+        "levelset.runtime.controller.outcome_stream": "drive",
         "levelset.runtime.controller.reconcile_history": "ReconcileHistory",
         "levelset.runtime.controller.relations": ("Relation every matches owns references remembers source watches"),
         "levelset.runtime.controller.request": "Reason Request",

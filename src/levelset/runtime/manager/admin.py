@@ -14,7 +14,6 @@ commands `levelset status`, `why` and `trigger` use it.
 """
 
 import asyncio
-import json
 import os
 import sys
 import time
@@ -200,7 +199,7 @@ def _object_of(request: Request) -> tuple[str, str, str | None]:
 
 
 def _answer(status: int, value: Any) -> Response:
-    return Response(status, _JSON, json.dumps(value).encode())
+    return Response(status, _JSON, msgspec.json.encode(value))
 
 
 def report_controllers(controllers: Mapping[str, RunningController[Any]]) -> Sequence[dict[str, Any]]:

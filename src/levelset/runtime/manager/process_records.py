@@ -5,7 +5,6 @@ token, and the URL of the API server. It is removed when the manager stops; file
 the next reader. `call_admin` sends a request to the admin API of one of them.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec.structs import asdict
 
 from levelset.errors import ConfigError, Unreachable
 from levelset.http.private_files import write_private
@@ -72,7 +70,7 @@ def write_record(record: ProcessRecord) -> Path:
     """Writes the file of a manager; ConfigError if other users could read or write the folder."""
     folder = private_folder()
     path = folder / f"{record.pid}-{record.url.rpartition(':')[2]}.json"
-    write_private(path, json.dumps(asdict(record)).encode())
+    write_private(path, msgspec.json.encode(record))
     return path
 
 
@@ -108,8 +106,8 @@ def call_admin(record: ProcessRecord, method: str, path: str, *, within: float =
     try:
         connection.request(method, path, headers={"Authorization": f"Bearer {record.token}"})
         response = connection.getresponse()
-        return response.status, json.loads(response.read())
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        return response.status, msgspec.json.decode(response.read())
+    except (OSError, http.client.HTTPException, msgspec.DecodeError, ValueError) as error:
         raise Unreachable(f"the manager of process {record.pid} does not respond: {error}") from error
     finally:
         connection.close()

@@ -3,6 +3,7 @@
 ```text
 dashboard   http://127.0.0.1:38423/?token=...
 kubeconfig  levelset.kubeconfig
+API server  https://127.0.0.1:43183
 watches     24 kinds: Website, Deployment, Secret, ReplicaSet, ...
 disabled    containers: start Docker or Podman, then restart
 ready in 845 ms. Type next, in another terminal:
@@ -21,6 +22,8 @@ Facts = Mapping[str, str | Sequence[str] | Mapping[str, str]]
 
 DISABLED: Final = "disabled"
 _FIRST: Final = ("dashboard", "kubeconfig", "url")
+_LABELS: Final = {"url": "API server", "conversions": "converts"}
+"""The words for people, where the key in JSON does not say what it is."""
 _KINDS: Final = ("watches", "serves", "conversions")
 _MAX_LISTED: Final = 5
 _MAX_HINTS: Final = 3
@@ -31,7 +34,7 @@ def fact_lines(facts: Facts) -> Iterator[str]:
     first = [name for name in _FIRST if name in facts]
     for name in (*first, *sorted(facts.keys() - set(first), key=lambda one: _rank(one, facts[one]))):
         if value := facts[name]:
-            yield f"{name:<11} {_text(name, value)}"
+            yield f"{_LABELS.get(name, name):<11} {_text(name, value)}"
 
 
 def _rank(name: str, value: object) -> tuple[bool, bool, str]:

@@ -10,7 +10,6 @@ The command line options are parsed by hand: they are few, and a program may hav
 
 import asyncio
 import dataclasses
-import json
 import logging
 import os
 import signal
@@ -426,7 +425,7 @@ class _Program:
             raise
         milliseconds = (time.perf_counter() - self._began) * 1000
         if is_json:
-            _print(json.dumps({**self._facts, "ready_ms": round(milliseconds, 1)}, ensure_ascii=False))
+            _print(msgspec.json.encode({**self._facts, "ready_ms": round(milliseconds, 1)}).decode())
             return
         for line in ready_lines(milliseconds, self._hints):
             _print(line)

@@ -12,7 +12,6 @@ import base64
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, TypedDict, TypeGuard, TypeVar, Unpack, cast, get_args, overload
 
 import msgspec
@@ -85,12 +84,11 @@ class User(msgspec.Struct, frozen=True):
     extra: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict[str, Sequence[str]])
 
 
-@dataclass(slots=True)
-class Notes:
+class Notes(msgspec.Struct):
     """Warnings and audit annotations that functions have added to a request."""
 
-    warnings: list[str] = field(default_factory=list[str])
-    audit: dict[str, str] = field(default_factory=dict[str, str])
+    warnings: list[str] = msgspec.field(default_factory=list[str])
+    audit: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
 class Review(Generic[K]):
@@ -256,10 +254,8 @@ def _is_review(parameter: inspect.Parameter) -> bool:
     return annotation is Review or getattr(annotation, "__origin__", None) is Review
 
 
-class Webhook:
+class Webhook(msgspec.Struct, frozen=True, eq=False):
     """An admission hook or a conversion; made by `defaults`, `validates` and `converts`."""
-
-    __slots__ = ()
 
 
 O = TypeVar("O", bound=Object)  # noqa: E741  # the letter the type checker shows
@@ -289,8 +285,7 @@ When = Callable[[Review[K]], bool] | MatchCondition[K]
 """Whether the functions are called for a review."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AdmissionHook(Webhook):
+class AdmissionHook(Webhook, frozen=True, kw_only=True, eq=False):
     """Functions that are called before writes of one kind; made by `defaults` and `validates`."""
 
     kind: type[Any] | GroupVersionKind
@@ -304,7 +299,7 @@ class AdmissionHook(Webhook):
     subresources: Sequence[str] = ()
     conditions: Sequence[Callable[[Review[Any]], bool]] = ()
     """All must be true for the functions to be called."""
-    expressions: Mapping[str, str] = field(default_factory=dict[str, str])
+    expressions: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """The match conditions that the API server evaluates: CEL by name."""
     failure_policy: FailurePolicy = "Fail"
     timeout: float = 10.0
@@ -332,7 +327,7 @@ class AdmissionHook(Webhook):
 
     def with_client(self, client: Client | None) -> "AdmissionHook":
         """A copy of the hook, with this client as `review.client`."""
-        return replace(self, client=client)
+        return msgspec.structs.replace(self, client=client)
 
     def __repr__(self) -> str:
         return f"{'defaults' if self.mutates else 'validates'}({self.gvk}, {self.name})"

@@ -14,7 +14,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -37,8 +36,7 @@ O = TypeVar("O", bound=Object)  # noqa: E741  # the letter the type checker show
 _MAY_CHANGE: Final = ("annotations", "labels")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Conversion(Webhook):
+class Conversion(Webhook, frozen=True, eq=False):
     """The functions from one version of a kind to the hub and back; made by `converts`."""
 
     hub: type[Object]

@@ -1,6 +1,7 @@
 """Options of the operator: the agents' image, concurrency, retry delays and probe timing."""
 
-from dataclasses import dataclass, field
+import msgspec
+from msgspec.structs import force_setattr
 
 from levelset.aio import Backoff
 from levelset.errors import ConfigError
@@ -9,8 +10,7 @@ from levelset_omnia.well_known import DEFAULT_AGENT_IMAGE
 __all__ = ["Options"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's configuration; the defaults are those of Omnia's documentation."""
 
     agent_image: str = DEFAULT_AGENT_IMAGE
@@ -28,7 +28,8 @@ class Options:
     """Initial delay and period of the readiness probe, in seconds."""
     report_seconds: float = 5.0
     """How often the reports of an agent.s Pods are read, while none is ready or a canary is judged by errors."""
-    backoff: Backoff = field(init=False)
+    backoff: Backoff = msgspec.field(default_factory=Backoff)
+    """Set from `retry_first` and `retry_longest`."""
 
     def __post_init__(self) -> None:
         if self.workers < 1:
@@ -48,4 +49,4 @@ class Options:
         if not self.agent_image:
             raise ConfigError("agent_image is empty; name the image that runs agents")
         backoff = Backoff(first=self.retry_first, factor=2.0, cap=self.retry_longest, jitter=0.2, quiet=None)
-        object.__setattr__(self, "backoff", backoff)
+        force_setattr(self, "backoff", backoff)

@@ -6,10 +6,10 @@ validation, immutable fields) come from `strategies.py`.
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from levelset.apiserver.registry.builtin.conversions import STORAGE_CONVERSIONS
 from levelset.apiserver.registry.builtin.strategies import builtin_rules

@@ -3,11 +3,11 @@
 import functools
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from levelset.apiserver.registry.crd.names import is_terminating
 from levelset.apiserver.registry.crd.validation import expression_rules

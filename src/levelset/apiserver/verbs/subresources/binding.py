@@ -1,8 +1,9 @@
 """The `binding` subresource of pods: assigns a pod to a node, once, as a scheduler does."""
 
 import functools
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.metadata import format_timestamp

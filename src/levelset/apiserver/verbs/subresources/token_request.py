@@ -1,9 +1,10 @@
 """The `token` subresource of service accounts: issues a token for a TokenRequest."""
 
 import functools
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from levelset.apiserver.authn.service_account_tokens import AUDIENCE, ServiceAccountTokens
 from levelset.apiserver.authz.access_reviews import MAX_REVIEW_BYTES

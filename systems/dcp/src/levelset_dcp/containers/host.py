@@ -4,9 +4,10 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
+
+import msgspec
 
 from levelset_dcp.engines.errors import RuntimeNotHealthy
 from levelset_dcp.engines.interface import Engine
@@ -30,20 +31,19 @@ def _self() -> Identity:
     return identity_of(os.getpid()) or Identity(os.getpid(), 0)
 
 
-@dataclass(eq=False, kw_only=True)
-class ContainerHost:
+class ContainerHost(msgspec.Struct, eq=False, kw_only=True):
     """Everything outside of the API that containers need; tests replace parts of it."""
 
     engine: Engine | None
     """The engine that runs containers; without one, objects stay RuntimeUnhealthy."""
     prober: Prober
     logs: LogStore
-    records: Records = field(default_factory=MemoryRecords)
+    records: Records = msgspec.field(default_factory=MemoryRecords)
     """The records of containers and networks that outlive a session."""
     now: Callable[[], datetime] = _now
-    ambient: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    ambient: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(os.environ))
     """The environment of executable probes and guard processes."""
-    creator: Identity = field(default_factory=_self)
+    creator: Identity = msgspec.field(default_factory=_self)
     """The identity of this process, for the labels of engine objects: orphans of dead processes are removed."""
     grace: float = 10.0
     """Seconds that a container has to exit after a stop before it is killed."""
@@ -51,9 +51,9 @@ class ContainerHost:
     """Starts guard processes, which outlive the session; without a runner there are none."""
     session_guard: Command | None = None
     """Removes what a killed session has left; started before the engine is first used, which is never on most days."""
-    start_waiters: StartWaiters = field(default_factory=StartWaiters)
+    start_waiters: StartWaiters = msgspec.field(default_factory=StartWaiters)
     """Log requests that wait for the start of a container."""
-    ids: dict[str, str] = field(default_factory=dict[str, str])
+    ids: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """The IDs of the containers that were started, by the UIDs of their objects."""
     orphans_cleaned: asyncio.Event | None = None
     """Set after the orphan cleanup, which persistent networks wait for; None if there is no orphan cleanup."""

@@ -4,9 +4,10 @@ Results are deferred changes, which the next reconcile of the Container applies.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+
+import msgspec
 
 from levelset import Ref, StateMap
 from levelset.aio import timing
@@ -26,14 +27,15 @@ __all__ = ["ContainerSupervisor", "SupervisedContainer"]
 _RETRY_DELAY: Final = 5.0
 
 
-@dataclass(eq=False)
-class SupervisedContainer:
+class SupervisedContainer(msgspec.Struct, eq=False):
     """A container that is supervised, with the probes that run for it."""
 
     ref: Ref[Container]
     uid: str
     container_id: str
-    probes: dict[str, tuple[Check, ProbeSchedule]] = field(default_factory=dict[str, tuple[Check, ProbeSchedule]])
+    probes: dict[str, tuple[Check, ProbeSchedule]] = msgspec.field(
+        default_factory=dict[str, tuple[Check, ProbeSchedule]]
+    )
 
 
 class ContainerSupervisor:

@@ -5,11 +5,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from levelset_dcp.ide import IdeRunner, RunSession
@@ -75,15 +75,14 @@ class StartedRun(Struct, frozen=True):
     run: Run | RunSession
     """A process, or a run session in an IDE."""
     at: datetime
-    closing: AsyncExitStack = field(default_factory=AsyncExitStack)
+    closing: AsyncExitStack = msgspec.field(default_factory=AsyncExitStack)
     effective: Effective | None = None
     """The environment and arguments of the program."""
     socket: str = ""
     """The path of the socket of its terminal."""
 
 
-@dataclass(eq=False, kw_only=True)
-class ExecutableHost:
+class ExecutableHost(msgspec.Struct, eq=False, kw_only=True):
     """Everything outside of the API that Executables need; tests replace parts of it."""
 
     runner: Runner
@@ -95,19 +94,19 @@ class ExecutableHost:
     """The directory of certificates and terminal sockets."""
     persistent_logs: LogStore | None = None
     """The logs of persistent programs; `logs` unless given."""
-    records: Records = field(default_factory=MemoryRecords)
+    records: Records = msgspec.field(default_factory=MemoryRecords)
     """The records of programs that outlive a session."""
     ports: Callable[[str, bool], int] = allocate_port
     """Allocates a free port for an address, of UDP if the flag is set; may block."""
-    ambient: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    ambient: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(os.environ))
     """The variables that programs inherit."""
     grace: float = 6.0
     """Seconds that a program has to exit after SIGTERM before it is killed."""
-    runs: dict[str, StartedRun] = field(default_factory=dict[str, StartedRun])
+    runs: dict[str, StartedRun] = msgspec.field(default_factory=dict[str, StartedRun])
     """The runs by the UIDs of their objects: a restarted controller resumes them."""
-    allocated_ports: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    allocated_ports: dict[str, dict[str, int]] = msgspec.field(default_factory=dict[str, dict[str, int]])
     """The ports that were allocated for the Services of programs, by the UIDs of their objects."""
-    start_waiters: StartWaiters = field(default_factory=StartWaiters)
+    start_waiters: StartWaiters = msgspec.field(default_factory=StartWaiters)
     """Log requests that wait for the start of a program."""
 
     async def close(self) -> None:

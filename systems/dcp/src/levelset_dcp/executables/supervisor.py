@@ -6,10 +6,11 @@ Results are deferred changes, which the next reconcile of the Executable applies
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Final
+
+import msgspec
 
 from levelset import Ref, StateMap
 from levelset.aio import Crash, Restart, Supervisor
@@ -37,8 +38,7 @@ _RETRY_DELAY: Final = 5.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
-class SupervisedRun:
+class SupervisedRun(msgspec.Struct, eq=False):
     """A run that is supervised, with the probes that run for it."""
 
     ref: Ref[Executable]
@@ -46,7 +46,9 @@ class SupervisedRun:
     started: StartedRun
     task: str = ""
     """The name of the task that waits for its end."""
-    probes: dict[str, tuple[Check, ProbeSchedule]] = field(default_factory=dict[str, tuple[Check, ProbeSchedule]])
+    probes: dict[str, tuple[Check, ProbeSchedule]] = msgspec.field(
+        default_factory=dict[str, tuple[Check, ProbeSchedule]]
+    )
 
     @property
     def run(self) -> Run | RunSession:

@@ -5,8 +5,9 @@ import contextlib
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from levelset.aio import timing
 from levelset.errors import LevelsetError
@@ -47,14 +48,13 @@ class Relay(Protocol):
         ...
 
 
-@dataclass(eq=False)
-class _Link:
+class _Link(msgspec.Struct, eq=False):
     writer: asyncio.StreamWriter
     data: int
     token: str
-    targets: dict[int, Target] = field(default_factory=dict[int, Target])
-    answers: dict[int, asyncio.Future[int]] = field(default_factory=dict[int, "asyncio.Future[int]"])
-    tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    targets: dict[int, Target] = msgspec.field(default_factory=dict[int, Target])
+    answers: dict[int, asyncio.Future[int]] = msgspec.field(default_factory=dict[int, "asyncio.Future[int]"])
+    tasks: set[asyncio.Task[None]] = msgspec.field(default_factory=set[asyncio.Task[None]])
 
 
 class SocketRelay:

@@ -1,9 +1,10 @@
 """LogOptions: which part of a log is read, and how; parsed from the query of a request."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from levelset.errors import BadRequest, BadTime, Cause
 from levelset.objects import parse_time
@@ -15,8 +16,7 @@ _LONGEST_NUMBER: Final = 18
 _FAR_BACK: Final = 10**10
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogOptions:
+class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which lines are read, and what is printed with each. The options combine in this order.
 
     The first `skip` lines are left out; of the lines that exist when the reading begins, only the last `tail` are

@@ -26,8 +26,9 @@ only to report it, or to descend.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
@@ -273,15 +274,14 @@ class Endpoint(NamedTuple):
     changes: Changes = ()
 
 
-@dataclass(frozen=True, slots=True)
-class KindRules:
+class KindRules(msgspec.Struct, frozen=True, eq=False):
     """All rules of a kind: of the object, of its changes, of its status, and of its other subresources."""
 
-    rules: Table = field(default_factory=lambda: Table(root=True))
+    rules: Table = msgspec.field(default_factory=lambda: Table(root=True))
     changes: Changes = ()
-    status: Table = field(default_factory=lambda: Table(root=True))
+    status: Table = msgspec.field(default_factory=lambda: Table(root=True))
     status_changes: Changes = ()
-    endpoints: Mapping[str, Endpoint] = field(default_factory=dict[str, Endpoint])
+    endpoints: Mapping[str, Endpoint] = msgspec.field(default_factory=dict[str, Endpoint])
     # Whether the causes of changes come before those of the object.
     changes_first: bool = False
 
