@@ -120,7 +120,7 @@ def test_an_invalid_template_is_left_unchanged(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{{ .Name | default "x" }}', 'function "default" is not defined; there are addressFor'),
+        ('{{ .Name | default "x" }}', '"default" is not defined; there are addressFor, addressForServing, and, '),
         ("{{ range .Spec.Args }}{{ . }}{{ end }}", "range is not supported"),
         ('{{ template "x" }}', "template is not supported"),
         ("{{ $x := .Name }}", "variables are not supported: $x"),

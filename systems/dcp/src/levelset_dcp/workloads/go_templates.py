@@ -85,6 +85,8 @@ _TOKEN: Final = re.compile(
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 _WORDS: Final = {"true": True, "false": False, "nil": None}
+_CHOOSING: Final = ("and", "or")
+"""The functions that evaluate only as many operands as they need."""
 _UNSUPPORTED: Final = ("range", "define", "template", "block", "break", "continue")
 _VERB: Final = re.compile(r"%([-+ 0#]*)([0-9]{0,3})(?:\.([0-9]{1,3}))?(.)", re.DOTALL)
 
@@ -276,11 +278,12 @@ class _Evaluation:
         return piped[0]
 
     def _call(self, name: str, operands: Sequence[Operand], piped: list[object], dot: object) -> object:
-        if name in ("and", "or"):
+        if name in _CHOOSING:
             return self._choose(name, [*operands, *(Literal(one) for one in piped)], dot)
         function = self._functions.get(name)
         if function is None:
-            raise BadTemplate(f'function "{name}" is not defined; there are {", ".join(sorted(self._functions))}')
+            known = ", ".join(sorted({*self._functions, *_CHOOSING}))
+            raise BadTemplate(f'function "{name}" is not defined; there are {known}')
         return function([*(self._operand(one, dot) for one in operands), *piped])
 
     def _choose(self, name: str, operands: Sequence[Operand], dot: object) -> object:

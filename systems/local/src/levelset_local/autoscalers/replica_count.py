@@ -113,10 +113,10 @@ def recommend(
         return replace(made, replicas=math.ceil(ratio * len(measured)))
     assumed = [(0.0 if ratio > 1 else per_pod[pod.metadata.uid] * max(1.0, goal), pod) for pod in missing]
     assumed += [(0.0, pod) for pod in unready if ratio > 1]
-    everyone = [*used, *(value for value, _ in assumed)]
+    values = [*used, *(value for value, _ in assumed)]
     goals = [per_pod[pod.metadata.uid] for pod in (*measured, *(pod for _, pod in assumed))]
-    again = _ratio(everyone, goals, goal)
-    count = math.ceil(again * len(everyone))
+    again = _ratio(values, goals, goal)
+    count = math.ceil(again * len(values))
     is_turned = (ratio < 1 < again) or (again < 1 < ratio)
     if abs(again - 1) <= tolerance or is_turned or (again < 1 and count > current) or (again > 1 and count < current):
         return made

@@ -35,7 +35,7 @@ class ForeignLogFile:
     """An open log file of another program, for one reader."""
 
     def __init__(self, descriptor: int) -> None:
-        """Takes the open file over; `open` is for everyone else."""
+        """Takes the open file over; `open` is for all others."""
         self._content = _Content(descriptor)
 
     @classmethod
