@@ -10,7 +10,6 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +163,7 @@ WORK: dict[str, Any] = {
 }
 
 
-def run_here(main: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(main) if os.environ.get("BENCH_LOOP") == "asyncio" else event_loop.run(main)
-
-
 if __name__ == "__main__":
-    run_here(WORK[sys.argv[1]](*(int(word) for word in sys.argv[2:])))
+    if os.environ.get("BENCH_LOOP") == "asyncio":
+        sys.modules["uvloop"] = None  # type: ignore[assignment]  # as if it were not installed
+    event_loop.run(WORK[sys.argv[1]](*(int(word) for word in sys.argv[2:])))

@@ -25,4 +25,6 @@ async def reconcile(_: Website, __: Context) -> None:
 
 
 if __name__ == "__main__":
+    if os.environ.get("BENCH_LOOP") == "asyncio":
+        sys.modules["uvloop"] = None  # type: ignore[assignment]  # as if it were not installed
     run(Controller(Website, reconcile), arguments=())

@@ -3,6 +3,7 @@
 Builds are cached in .cache/peers, Python clients in .venv-clients. Versions are those of go.sum and of Cargo.lock.pinned.
 """
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -56,8 +57,9 @@ def build_go() -> Peer:
     if (go := shutil.which("go")) is None:
         raise Absent("Go is not installed")
     source, program = HERE / "go", CACHE / "go" / "peer"
-    if _is_older(program, source):
+    if not _is_built(program, source):
         _do((go, "build", "-p", "2", "-o", str(program), "."), source)
+        _stamp(program, source)
     lines = (source / "go.mod").read_text().splitlines()
     version = next(line.split()[1] for line in lines if "sigs.k8s.io/controller-runtime " in line)
     return Peer("controller-runtime", version.removeprefix("v"), (str(program),))
@@ -69,13 +71,14 @@ def build_rust() -> Peer:
         raise Absent("Rust is not installed")
     source, target = HERE / "rust", CACHE / "rust"
     program, pinned = target / "release" / "peer", source / "Cargo.lock.pinned"
-    if _is_older(program, source):
+    if not _is_built(program, source):
         copy = shutil.copytree(source, CACHE / "rust-source", dirs_exist_ok=True)
         (copy / "Cargo.lock").unlink(missing_ok=True)
         _do((cargo, "generate-lockfile", "--quiet"), copy)
         made = (copy / "Cargo.lock").read_text()
         (copy / "Cargo.lock").write_text(_with_sources(pinned.read_text(), made))
         _do((cargo, "build", "--release", "--locked", "--quiet", "-j", "2", "--target-dir", str(target)), copy)
+        _stamp(program, source)
     packages = tomllib.loads(pinned.read_text())["package"]
     return Peer("kube-rs", next(one["version"] for one in packages if one["name"] == "kube"), (str(program),))
 
@@ -107,9 +110,21 @@ def python_client(package: str, script: str) -> Peer:
     return Peer(name, version, (found.command[0], str(HERE / script), package))
 
 
-def _is_older(program: Path, source: Path) -> bool:
-    newest = max(one.stat().st_mtime for one in source.rglob("*") if one.is_file())
-    return not program.exists() or program.stat().st_mtime < newest
+def _is_built(program: Path, source: Path) -> bool:
+    """Whether the program was built of these sources; their times say nothing, since a checkout changes them."""
+    stamp = program.with_suffix(".sha256")
+    return program.exists() and stamp.exists() and stamp.read_text() == _digest(source)
+
+
+def _stamp(program: Path, source: Path) -> None:
+    program.with_suffix(".sha256").write_text(_digest(source))
+
+
+def _digest(source: Path) -> str:
+    found = hashlib.sha256()
+    for path in sorted(one for one in source.rglob("*") if one.is_file()):
+        found.update(path.relative_to(source).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
 
 
 def _do(command: tuple[str, ...], folder: Path) -> None:

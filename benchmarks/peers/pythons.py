@@ -44,8 +44,10 @@ def environment(version: str) -> str:
     python = folder / "bin" / "python"
     if not (folder / "installed").exists():
         print(f"installing what levelset needs for Python {version} ...", file=sys.stderr, flush=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
-        for command in ([program, "-m", "venv", str(folder)], [*pip, "-r", str(ROOT / "requirements" / "run.txt")]):
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        locked = [*pip, "--require-hashes", "-r", str(ROOT / "requirements" / "run.txt")]
+        ours = [*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+        for command in ([program, "-m", "venv", str(folder)], locked, ours):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise Absent((done.stderr.strip().splitlines() or ["it cannot be installed"])[-1])
@@ -83,12 +85,14 @@ def main() -> None:
         sizes = replace(sizes, turns=options.turns)
     chosen = options.work.split(",") if options.work else WORK
     peers = find(options.python or list(VERSIONS), figures)
+    if not peers:
+        sys.exit("there is no Python to measure")
     with runtimes.serving() as bench:
         for work in WORK:
             if work in chosen:
                 figures.forget([peer.name for peer in peers], runtimes.MEASURES[work])
                 runtimes.take_turns(bench, peers, work, sizes, figures)
-    Figures.save(saved, tables)
+                Figures.save(saved, tables)
     rows = [row for row in ROWS if row.is_compared]
     print(table(figures, rows))
     if options.write:
