@@ -141,6 +141,6 @@ def program_arguments(options: dict[str, Any]) -> list[str]:
         if value is True:
             words.append(flag)
         elif value:
-            several: tuple[Any, ...] = value if isinstance(value, tuple) else (value,)
+            several: tuple[Any, ...] = (value,) if isinstance(value, str | int) else value
             words += [word for one in several for word in (flag, str(one))]
     return words

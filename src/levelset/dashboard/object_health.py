@@ -72,7 +72,7 @@ class Scan(msgspec.Struct, frozen=True):
     ill: list[tuple[GroupVersionKind, CachedObject, Illness]]
     objects: int
     total_ill: int
-    good: Mapping[Name, datetime] = msgspec.field(default_factory=dict)
+    good: Mapping[Name, datetime] = msgspec.field(default_factory=dict[Name, datetime])
     """Those objects in `candidates` whose state is good, with when a condition has last become so."""
 
 

@@ -28,10 +28,10 @@ export function ObjectPage({ route, kinds, hasActions }) {
       ${Object.entries(one.labels).map(([name, value]) => html` <a class="label" key=${name} href=${toSearch(`${name}=${value}`)}>${name}=${value}</a>`)}
       ${one.hasLog ? html` <a href=${toLogs(logsOf(self, one))}>Logs</a>` : ""}</p>
     ${hasActions ? html`<${ObjectActions} self=${self} shown=${one} hasController=${kinds.some((each) => each.hasController && isSameKind(each.kind, self.kind))} />` : ""}
-    <${Panel} self=${self} panel=${one.panel} hasActions=${hasActions} />
     <${Failing} last=${one.reconciles[0]} />
     <${StatusFields} all=${one.status} />
     <${Conditions} all=${one.conditions} />
+    <${Panel} self=${self} panel=${one.panel} hasActions=${hasActions} />
     <${Source} of=${one.source} isWhole=${isWhole} setWhole=${setWhole} />
     ${one.owners.length || one.children.length ? html`<h2>Owners and children</h2>
       <${Graph} root=${family({ ...self, name: one.name }, one.owners, one.children)} />` : ""}
