@@ -90,6 +90,34 @@ async def creates(scale: float) -> AsyncIterator[Row]:
     yield "creates in process, memory", f"{float(await run_python(code)):,.0f}/s", ">= 30,000/s"
 
 
+async def updates(scale: float) -> AsyncIterator[Row]:
+    """Updates and applies of existing objects over TLS, beside creates of the same server: CPU time of the server."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data, durability in (
+            ("memory", "memory", "normal"),
+            ("SQLite", f"{folder}/data.db", "normal"),
+            ("SQLite with full durability", f"{folder}/full.db", "full"),
+        ):
+            with serving(data=data, durability=durability) as server:
+                for connections, count in ((1, int(2_000 * scale)), (32, int(10_000 * scale))):
+                    names = [f"u{connections}-{n}" for n in range(count)]
+                    sent = {
+                        "creates": [to_bytes("POST", MAPS, configmap(one)) for one in names],
+                        "updates": [to_bytes("PUT", f"{MAPS}/{one}", configmap(one, "y" * 400)) for one in names],
+                        "applies": [applied(one, "z" * 400) for one in names],
+                    }
+                    for verb, requests in sent.items():
+                        code = b"201" if verb == "creates" else b"200"
+                        got = await load(server, requests, connections=connections, expected=code)
+                        text = f"{got.cpu / count * 1e6:.0f} us of CPU, {described(got)}"
+                        yield f"{verb}, {name}, TLS, {connections} connection(s)", text, ""
+
+
+def applied(name: str, text: str) -> bytes:
+    path = f"{MAPS}/{name}?fieldManager=bench&force=true"
+    return to_bytes("PATCH", path, configmap(name, text), content="application/apply-patch+yaml")
+
+
 def described(got: Load) -> str:
     median = statistics.median(got.times) * 1000
     return (
@@ -219,7 +247,7 @@ async def growth(scale: float) -> AsyncIterator[Row]:
 
 
 PARTS: dict[str, Callable[[float], AsyncIterator[Row]]] = {
-    part.__name__: part for part in (startup, creates, reads, fan_out, stalling, growth)
+    part.__name__: part for part in (startup, creates, updates, reads, fan_out, stalling, growth)
 }
 
 

@@ -19,12 +19,14 @@ LAST_CHUNK = b"\r\n0\r\n\r\n"
 BUFFER = bytearray(256 * 1024)
 
 
-def to_bytes(method: str, path: str, body: bytes = b"", *, token: str = TOKEN) -> bytes:
+def to_bytes(
+    method: str, path: str, body: bytes = b"", *, token: str = TOKEN, content: str = "application/json"
+) -> bytes:
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nAuthorization: Bearer {token}\r\n"
     )
     if body:
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        head += f"Content-Type: {content}\r\nContent-Length: {len(body)}\r\n"
     return head.encode() + b"\r\n" + body
 
 

@@ -16,6 +16,7 @@ from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.builtin import pods
 from levelset.apiserver.registry.builtin.written_members import (
     Members,
+    Removed,
     has_list_keys,
     omit_empty,
     restore,
@@ -239,7 +240,7 @@ def write_review(served: ServedResource, tree: Tree) -> None:
 def _track_given_fields(state: ServerState, served: ServedResource, tree: Tree, options: WriteOptions) -> None:
     """Sets the managedFields of a new object that came with managedFields of its own."""
     members = written_members(served)
-    removed = omit_empty(members, tree) if members is not None else []
+    removed = omit_empty(members, tree) if members is not None else Removed()
     tracked = track_update(
         None,
         tree,
@@ -328,7 +329,7 @@ def _prepare_update(
     disabled = [] if served.rules.drop_disabled is None else served.rules.drop_disabled(new)
     allocated = _apply_rules(state, served, new, old, options.subresource)
     members = written_members(served)
-    removed = omit_empty(members, new) if members is not None else []
+    removed = omit_empty(members, new) if members is not None else Removed()
     if "ownerReferences" in metadata:
         _warn_of_owners(metadata, options)
     rules = served.rules
@@ -340,7 +341,7 @@ def _prepare_update(
         restore(removed)
         _validate_update(state, served, new, old, decoded.causes, options=options)
         _take_out(removed)
-    if members is not None:
+    if members is not None and not removed.is_written:
         write_members(members, new)
     if not is_tracked:
         metadata.pop("managedFields", None)

@@ -20,6 +20,7 @@ from levelset.patch.merge_schema import Shape
 
 __all__ = [
     "Members",
+    "Removed",
     "has_list_keys",
     "omit_empty",
     "preload",
@@ -120,12 +121,18 @@ def preload() -> None:
     _table()
 
 
-def omit_empty(members: Members, tree: dict[str, Any]) -> list[Dropped]:
+class Removed(list[Dropped]):
+    """What `omit_empty` has removed; `is_written` is whether the rest is what Go writes already."""
+
+    is_written = True
+
+
+def omit_empty(members: Members, tree: dict[str, Any]) -> Removed:
     """Removes what Go does not write, in place; returns the empty lists and maps, which rules tell from absent ones.
 
     The metadata are left to others.
     """
-    removed: list[Dropped] = []
+    removed = Removed()
     _walk(members, tree, removed)
     return removed
 
@@ -141,12 +148,15 @@ def restore(removed: list[Dropped]) -> None:
         owner[name] = value
 
 
-def _walk(members: Members, tree: dict[str, Any], removed: list[Dropped] | None) -> None:
+def _walk(members: Members, tree: dict[str, Any], removed: Removed | None) -> None:
     """Removes what is empty to `removed`; without it, adds what is always there: most writes need both."""
     is_complete, nested = members.plans.get(tuple(tree)) or _plan(members, tree)
-    if removed is None and not is_complete:
-        _add_zeros(members, tree)
-        nested = _plan(members, tree)[1]
+    if not is_complete:
+        if removed is None:
+            _add_zeros(members, tree)
+            nested = _plan(members, tree)[1]
+        else:
+            removed.is_written = False
     if not all(tree.values()):
         _remove(members, tree, removed)
     for name, below in nested:
@@ -182,16 +192,20 @@ def _add_zeros(members: Members, tree: dict[str, Any]) -> None:
             tree[name] = {} if zero == {} else zero
 
 
-def _remove(members: Members, tree: dict[str, Any], removed: list[Dropped] | None) -> None:
+def _remove(members: Members, tree: dict[str, Any], removed: Removed | None) -> None:
     omitted = members.omitted
     for name in [one for one, value in tree.items() if not value and one in omitted]:
         value: Any = tree.pop(name)
-        if removed is not None and (is_map(value) or is_list(value)):
-            removed.append((tree, name, value))
-    if removed is None:
-        for name, zero in members.zeros:
-            if zero is None and not tree[name]:
+        if removed is not None:
+            removed.is_written = False  # a map around it may be empty now
+            if is_map(value) or is_list(value):
+                removed.append((tree, name, value))
+    for name, zero in members.zeros:
+        if zero is None and not tree.get(name):
+            if removed is None:
                 tree[name] = None
+            else:
+                removed.is_written = False
 
 
 def without_zeros(members: Members, tree: dict[str, Any]) -> dict[str, Any]:
