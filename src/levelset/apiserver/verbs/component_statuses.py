@@ -15,9 +15,11 @@ def read_component_statuses(
 ) -> Response:
     """Returns one of them, or the list; raises NotFound. A handler of `ServerState.read_handlers`."""
     found = {name: _status(name, problem) for name, problem in _problems(state).items()}
-    if path.name is not None and path.name not in found:
-        raise NotFound(f'componentstatus "{path.name}" not found', details={"name": path.name, "kind": served.singular})
-    return read_computed(state, served, path, request, found.values())
+    try:
+        return read_computed(state, served, path, request, found.values())
+    except NotFound:  # after the negotiation of the response; upstream names the kind in the singular
+        text = f'componentstatus "{path.name}" not found'
+        raise NotFound(text, details={"name": path.name or "", "kind": served.singular}) from None
 
 
 def _problems(state: ServerState) -> dict[str, str | None]:
