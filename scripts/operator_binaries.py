@@ -33,8 +33,11 @@ class Operator(NamedTuple):
 OPERATORS: Final = {
     "jobset": Operator("sigs.k8s.io/jobset", "v0.10.1"),
     "lws": Operator("sigs.k8s.io/lws", "v0.8.0", "./cmd"),
+    "cloudnative-pg": Operator("github.com/cloudnative-pg/cloudnative-pg", "v1.27.1", "./cmd/manager"),
+    "helm": Operator("helm.sh/helm/v4", "v4.3.1", "./cmd/helm"),
+    "kro": Operator("github.com/kubernetes-sigs/kro", "v0.9.4", "./cmd/controller"),
 }
-"""The operators."""
+"""The operators, and helm, which renders the charts of some of them."""
 
 
 def source_of(name: str) -> Path:

@@ -1,9 +1,9 @@
-"""Runs the suites of other clients and runtimes against levelset: kopf, the official Python clients, kr8s and kube-rs.
+"""Runs the suites of other clients and runtimes against levelset: kopf, the official Python clients and kr8s.
 
     make test-peers                               # all of them
     make test-peers PEERS="--suite kr8s --focus logs"
 
-Their tests come from the packages that the projects publish (sdists and crates), unmodified; `tests/peers/suites.toml`
+Their tests come from the sdists that the projects publish, unmodified; `tests/peers/suites.toml`
 says which. They run against `levelset serve --rbac`, or against `levelset up` with Pods as processes.
 `tests/peers/expectations.toml` names the tests that fail, with reasons; the exit code is 1 if one begins to pass or to
 fail. What is installed and built stays in `.cache/peer-suites`.
@@ -12,7 +12,6 @@ fail. What is installed and built stays in `.cache/peer-suites`.
 import argparse
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -25,14 +24,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from scripts.e2e_suite import Expectations, Outcome, Result
 from scripts.kube_binaries import Missing, build
 from scripts.levelset_server import ROOT, run_levelset
 
-__all__ = ["Suite", "main", "read_cargo_output", "read_expectations", "read_pytest_report", "read_suites", "surprises"]
+__all__ = ["Suite", "main", "read_expectations", "read_pytest_report", "read_suites", "surprises"]
 
 HERE: Final = ROOT / "tests" / "peers"
 CACHE: Final = ROOT / ".cache" / "peer-suites"
@@ -42,9 +41,6 @@ _COMMANDS: Final = {
     "up": ["up", "tests.peers.data_plane", "--rbac", "--dashboard", "no"],
 }
 _LIMIT: Final = 1500
-_CARGO_LINE: Final = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED|ignored)", re.MULTILINE)
-_CARGO_WHY: Final = re.compile(r"^---- (\S+) stdout ----\n(.*?)(?=^----|^failures:|\Z)", re.MULTILINE | re.DOTALL)
-_CARGO_WORDS: Final[dict[str, Result]] = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,6 @@ class Suite:
     files: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
-    crates: tuple[str, ...] = ()
     objects: str = ""
     stand_ins: dict[str, str] = field(default_factory=dict[str, str])
     environment: dict[str, str] = field(default_factory=dict[str, str])
@@ -90,13 +85,6 @@ def read_pytest_report(text: str) -> Iterator[Outcome]:
         why = " ".join((bad[0].get("message") or bad[0].text or "").split())[:400] if bad else ""
         name = f"{case.get('classname', '')}.{case.get('name', '')}".lstrip(".")
         yield Outcome(name, result, why, float(case.get("time", "0")))
-
-
-def read_cargo_output(text: str) -> Iterator[Outcome]:
-    """The tests in the output of `cargo test`."""
-    reasons = {name: " ".join(why.split())[:400] for name, why in _CARGO_WHY.findall(text)}
-    for name, word in _CARGO_LINE.findall(text):
-        yield Outcome(name, _CARGO_WORDS[word], reasons.get(name, ""))
 
 
 def surprises(suite: str, expected: Expectations, outcomes: Sequence[Outcome]) -> list[str]:
@@ -155,58 +143,6 @@ def run_python(suite: Suite, kubeconfig: Path, kubectl: Path, given: argparse.Na
     return list(read_pytest_report(report.read_text("utf-8"))) if report.exists() else []
 
 
-def prepare_crates(suite: Suite) -> dict[str, Path]:
-    """The test programs of crates, by crate; built in a workspace of copies of what the registry has."""
-    if shutil.which("cargo") is None:
-        raise Missing(f"{suite.name} is built with Rust, and cargo is not on PATH")
-    version = suite.package.partition("==")[2]
-    folder = CACHE / f"{suite.name}-{version}"
-    folder.mkdir(parents=True, exist_ok=True)
-    probe = folder / "probe"
-    (probe / "src").mkdir(parents=True, exist_ok=True)
-    (probe / "src" / "lib.rs").touch()
-    dependencies = "".join(f'{one} = "={version}"\n' for one in suite.crates)
-    head = '[package]\nname = "probe"\nversion = "0.0.0"\nedition = "2024"\n\n'
-    (probe / "Cargo.toml").write_text(f"{head}[workspace]\n\n[dependencies]\n{dependencies}", "utf-8")
-    found = json.loads(_run(["cargo", "metadata", "--format-version=1", "--quiet"], probe))
-    sources = {
-        one["name"]: Path(one["manifest_path"]).parent for one in found["packages"] if one["name"] in suite.crates
-    }
-    for one, source in sources.items():
-        if not (folder / one).exists():
-            shutil.copytree(source, folder / one)
-            (folder / one / "Cargo.lock").unlink(missing_ok=True)
-    members = json.dumps(list(suite.crates))
-    patches = "".join(f'{one} = {{ path = "{one}" }}\n' for one in suite.crates)
-    profile = "[profile.dev]\ndebug = false\n"
-    (folder / "Cargo.toml").write_text(
-        f'[workspace]\nresolver = "3"\nmembers = {members}\n\n[patch.crates-io]\n{patches}\n{profile}', "utf-8"
-    )
-    print(f"building the tests of {suite.package} ...", flush=True)
-    options = [one for crate in suite.crates for one in ("-p", crate)]
-    command = ["cargo", "test", "--lib", "--no-run", "--quiet", "--message-format=json", *options, *suite.options]
-    return dict(_test_programs(_run(command, folder)))
-
-
-def _test_programs(lines: str) -> Iterator[tuple[str, Path]]:
-    for line in lines.splitlines():
-        message: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
-        if message.get("executable") and message.get("profile", {}).get("test"):
-            yield message["target"]["name"].replace("_", "-"), Path(message["executable"])
-
-
-def run_crates(suite: Suite, kubeconfig: Path, kubectl: Path, given: argparse.Namespace) -> list[Outcome]:
-    """Runs the tests of crates that need a cluster, which are those marked `ignored`."""
-    outcomes: list[Outcome] = []
-    for crate, program in prepare_crates(suite).items():
-        log = _LOGS / f"{crate}.log"
-        command = [str(program), "--ignored", "--test-threads=1", *([given.focus] if given.focus else [])]
-        _log(command, CACHE, _environment(kubeconfig, kubectl) | suite.environment, log)
-        found = read_cargo_output(log.read_text("utf-8", "replace"))
-        outcomes += [Outcome(f"{crate} {one.spec}", one.result, one.why) for one in found]
-    return outcomes
-
-
 def _environment(kubeconfig: Path, kubectl: Path) -> dict[str, str]:
     path = f"{kubectl.parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {**os.environ, "KUBECONFIG": str(kubeconfig), "PATH": path}
@@ -252,8 +188,6 @@ def run_suite(suite: Suite, expected: Expectations, given: argparse.Namespace) -
             try:
                 if suite.objects:
                     _create(HERE / suite.objects, kubeconfig, kubectl)
-                if suite.crates:
-                    return run_crates(suite, kubeconfig, kubectl, given)
                 skipped = " and ".join(f"not {one}" for patterns in expected.skip.values() for one in patterns)
                 return run_python(suite, kubeconfig, kubectl, given, skipped)
             finally:
@@ -265,7 +199,7 @@ def main(arguments: list[str]) -> int:
     suites, expectations = read_suites(), read_expectations()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", action="append", choices=list(suites), help="only this one")
-    parser.add_argument("--focus", default="", help="only tests that match this: pytest's -k, or a part of the name")
+    parser.add_argument("--focus", default="", help="only tests that match this expression of pytest's -k")
     given = parser.parse_args(arguments)
     _LOGS.mkdir(parents=True, exist_ok=True)
     lines, news = [f"\n{'suite':24}{'passed':>8}{'failed':>8}{'skipped':>8}{'s':>8}"], list[str]()

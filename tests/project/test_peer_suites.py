@@ -1,29 +1,15 @@
-"""What `make test-peers` reads: reports of pytest, output of cargo, its suites, and what counts as a surprise."""
+"""What `make test-peers` reads: reports of pytest, its suites, and what counts as a surprise."""
 
 from pathlib import Path
 
 from scripts.e2e_suite import Expectations, Outcome
-from scripts.peer_suites import read_cargo_output, read_expectations, read_pytest_report, read_suites, surprises
+from scripts.peer_suites import read_expectations, read_pytest_report, read_suites, surprises
 
 PYTEST = """<testsuites><testsuite>
 <testcase classname="tests.test_api" name="test_get" time="1.5"/>
 <testcase classname="tests.test_api" name="test_exec" time="2"><failure message="no such\n  Pod"/></testcase>
 <testcase classname="tests.test_api" name="test_gpu" time="0"><skipped message="no GPU"/></testcase>
 </testsuite></testsuites>"""
-CARGO = """
-running 3 tests
-test client::test::lists ... ok
-test client::test::evicts ... FAILED
-test client::test::slow ... ignored, takes long
-
-failures:
-
----- client::test::evicts stdout ----
-Error: Api(NotFound)
-
-failures:
-    client::test::evicts
-"""
 
 
 def test_a_report_of_pytest_has_a_result_and_a_reason_for_each_test() -> None:
@@ -31,14 +17,6 @@ def test_a_report_of_pytest_has_a_result_and_a_reason_for_each_test() -> None:
         Outcome("tests.test_api.test_get", "passed", "", 1.5),
         Outcome("tests.test_api.test_exec", "failed", "no such Pod", 2.0),
         Outcome("tests.test_api.test_gpu", "skipped", "", 0.0),
-    ]
-
-
-def test_the_output_of_cargo_has_a_result_and_a_reason_for_each_test() -> None:
-    assert list(read_cargo_output(CARGO)) == [
-        Outcome("client::test::lists", "passed"),
-        Outcome("client::test::evicts", "failed", "Error: Api(NotFound)"),
-        Outcome("client::test::slow", "skipped"),
     ]
 
 
@@ -54,6 +32,6 @@ def test_every_expectation_is_of_a_suite_and_every_stand_in_exists() -> None:
     assert set(read_expectations()) <= set(suites)
     for one in suites.values():
         assert one.on in ("serve", "up")
-        assert bool(one.files) != bool(one.crates)
+        assert one.files
         assert not one.objects or (Path(__file__).parents[1] / "peers" / one.objects).is_file()
         assert all((Path(__file__).parents[1] / "peers" / ours).is_file() for ours in one.stand_ins.values())
