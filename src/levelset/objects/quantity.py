@@ -8,7 +8,7 @@ import math
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache, total_ordering
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from levelset.errors import BadQuantity
 from levelset.objects.lazy_pattern import Pattern
@@ -17,7 +17,7 @@ from levelset.objects.names import quote
 if TYPE_CHECKING:
     from fractions import Fraction
 
-__all__ = ["Notation", "Quantity"]
+__all__ = ["MAX_SHARED", "Notation", "Quantity", "shared_quantity"]
 
 
 class Notation(Enum):
@@ -78,7 +78,7 @@ class Quantity:
             return cls.of(tree)
         if not isinstance(tree, str):
             raise BadQuantity(f"a quantity must be a text or a number, not {quote(tree)}")
-        return _of_text(tree) if len(tree) <= _MAX_SHARED else cls(tree)
+        return shared_quantity(tree) if len(tree) <= MAX_SHARED else cls(tree)
 
     def __str__(self) -> str:
         return _format(self.nanos, self.notation)
@@ -153,7 +153,6 @@ class Quantity:
 
 _NANOS = 10**9
 _MAX_TEXT = 1000  # characters
-_MAX_SHARED = 32
 _MAX_DIGITS = 300  # before the point: the exponent of a few characters could otherwise fill the memory
 _MAX_BINARY = (2**63 - 1) * _NANOS
 
@@ -166,10 +165,15 @@ _number = Pattern(r"([+-]?)([0-9]*)(?:\.([0-9]*))?")
 _exponent = Pattern(r"[eE]([+-]?[0-9]{1,18})")
 
 
+MAX_SHARED: Final = 32
+"""The longest text whose quantity is shared: 2,048 of them take less than a megabyte."""
+
+
 # Parsing took half of the time to decode a Pod. The objects of a cluster write few different quantities, and those are
-# immutable, so all objects share them. Texts of at most `_MAX_SHARED` characters: less than a megabyte.
+# immutable, so all objects share them.
 @lru_cache(maxsize=2048)
-def _of_text(text: str) -> Quantity:
+def shared_quantity(text: str) -> Quantity:
+    """The quantity of a text of at most `MAX_SHARED` characters, which the caller has checked."""
     return Quantity(text)
 
 

@@ -102,7 +102,7 @@ async def test_a_write_that_timed_out_is_late_and_the_cache_is_stuck_until_it_ar
         loop = asyncio.get_running_loop()
 
         async def wait_for(source: CacheSource, key: str) -> bool:
-            return await source.wait_seen(lambda: source.writes.unseen(key, source.find), loop.time() + 2)
+            return await source.wait_seen(source.unseen(key), lambda: source.unseen(key), loop.time() + 2)
 
         assert not await wait_for(source, "default/one")
         await bench.client.create(config("two"))

@@ -4,7 +4,7 @@ import pytest
 
 from levelset.errors import BadObject
 from levelset.runtime.cache.object_store import store
-from tests.runtime.cache.sites import Site, applied, cached_site, deleted
+from tests.runtime.cache.sites import Site, applied, cached_site, deleted, listed
 
 
 def test_a_snapshot_does_not_show_later_changes() -> None:
@@ -27,10 +27,21 @@ def test_a_snapshot_is_a_sequence_that_decodes_only_accessed_objects() -> None:
     assert repr(found) == "<Snapshot of 3 Site>"
 
 
-def test_a_snapshot_larger_than_the_limit_evicts_no_decoded_objects() -> None:
+def test_the_objects_of_a_snapshot_are_decoded_once_while_they_are_unchanged() -> None:
     sites, writer = store(Site)
-    writer.apply(applied(*(cached_site(f"s{n}") for n in range(1100))))
-    often = sites.get("s7", "default")
-    assert len(list(sites.state())) == 1100
-    assert sites.get("s7", "default") is often
-    assert len(sites.decoded_objects()) == 1
+    writer.apply(applied(*(cached_site(f"s{n}") for n in range(100))))
+    before = list(sites.state())
+    writer.apply([*applied(cached_site("s7", 2)), *deleted(cached_site("s8", 2))])
+    after = {site.name: site for site in sites.state()}
+    assert [site.name for site in before if after.get(site.name) is not site] == ["s7", "s8"]
+    assert len(sites.decoded_objects()) == 99
+
+
+@pytest.mark.parametrize("is_relisted", [False, True])
+def test_a_version_that_was_replaced_is_not_retained(is_relisted: bool) -> None:
+    sites, writer = store(Site)
+    writer.apply(listed(cached_site("a"), cached_site("b")))
+    assert len(list(sites.state())) == len(sites.decoded_objects()) == 2
+    newer = cached_site("a", 2)
+    writer.apply(listed(newer, cached_site("b"), version=2) if is_relisted else applied(newer))
+    assert [site.name for _, site in sites.decoded_objects()] == ["b"]

@@ -33,7 +33,7 @@ from levelset.runtime.cache.index import Index
 from levelset.runtime.cache.informer import BatchTap, Handle, Informer, Stats
 from levelset.runtime.cache.keys import key_for
 from levelset.runtime.cache.list_query import Lookup, make_query
-from levelset.runtime.cache.object_store import Snapshot
+from levelset.runtime.cache.object_store import DECODED_BYTES, Snapshot
 from levelset.runtime.cache.reader import CacheSource, Read, Reader
 from levelset.runtime.cache.scope import Scope, choose_source, not_cached
 from levelset.runtime.cache.shared_informers import Informers
@@ -82,6 +82,8 @@ class Cluster:
     - `within`: how many seconds a read waits for the cache before it reads from the API server (default 5).
     - `idle_timeout`: after so many seconds without an event or a bookmark (servers send one every minute) a watch
       counts as dead and is opened again from its last version (default 75).
+    - `decoded_bytes`: how much memory the typed objects that readers share may take, besides the JSON of all cached
+      objects (default 64 MiB). What is not retained is decoded again at each read; 0 retains nothing.
     """
 
     def __init__(
@@ -92,12 +94,13 @@ class Cluster:
         live: Iterable[Kind[Any]] = (),
         within: float = _WITHIN,
         idle_timeout: float = IDLE_TIMEOUT,
+        decoded_bytes: int = DECODED_BYTES,
     ) -> None:
         _check_choice("undeclared", undeclared, _UNDECLARED)
         self.client = client
         self._undeclared: Undeclared = undeclared
         self._live = frozenset(view_of(kind).gvk for kind in live)
-        self._informers = Informers(client, idle_timeout=idle_timeout)
+        self._informers = Informers(client, idle_timeout=idle_timeout, decoded_bytes=decoded_bytes)
         self._sources: dict[Informer, CacheSource] = {}
         self.declarations = 0
         """How many watches were declared so far: while it is unchanged, `cluster_sources` has no new entry."""

@@ -25,7 +25,7 @@ from levelset.errors import ConfigError, Deadline
 from levelset.runtime.cache.cache_sync import Readiness
 from levelset.runtime.cache.change import Change
 from levelset.runtime.cache.index import Index, ReportError
-from levelset.runtime.cache.object_store import SLICE, Store, Table, Writer
+from levelset.runtime.cache.object_store import SLICE, DecodedBudget, Store, Table, Writer
 from levelset.runtime.cache.scope import Scope
 from levelset.runtime.cache.subscribers import JoinPoint, ListenerHandle, Subscriber, Subscription, log_error
 from levelset.runtime.watch.events import Event
@@ -144,10 +144,11 @@ class Informer:
         report: ReportError = log_error,
         on_error: OnError | None = None,
         backoff: Backoff = _BACKOFF,
+        budget: DecodedBudget | None = None,
     ) -> None:
         self.scope = scope
         self.view = view
-        self.table = Table(view)
+        self.table = Table(view, budget)
         self.readiness = Readiness(f"the cache of {scope}")
         self.report: ReportError = partial(_report_safely, report)
         self.events = 0

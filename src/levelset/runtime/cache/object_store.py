@@ -1,9 +1,9 @@
 """The store of an informer: one writer applies watch events, many readers look objects up.
 
 `sites, writer = store(Website, uses)` makes both ends. `Table` holds the objects by key and their indexes, `Writer`
-applies events to it in order and returns the changes, `Store` reads it with one class, `DecodedObjects` decides which
-decoded objects are retained, and `Snapshot` is a list of objects that are decoded when they are accessed. Nothing here
-waits, except `Store.wait_ready`.
+applies events to it in order and returns the changes, `Store` reads it with one class, and `Snapshot` is a list of
+objects that are decoded when they are accessed. `DecodedObjects` decides which decoded objects are retained, within a
+`DecodedBudget` (docs/decisions/0047). Nothing here waits, except `Store.wait_ready`.
 """
 
 from collections import OrderedDict, deque
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar, overload
+from weakref import WeakSet
 
 from levelset.client.object_types import Item, OnlyMetadata, View, view_of
 from levelset.errors import BadObject, ConfigError
@@ -27,14 +28,15 @@ from levelset.runtime.cache.keys import is_older, key_for, key_of
 from levelset.runtime.cache.subscribers import log_error
 from levelset.runtime.watch.events import Apply, Delete, Event, Init, InitApply, InitDone
 
-__all__ = ["SLICE", "DecodedObjects", "Snapshot", "Store", "Table", "Writer", "store"]
+__all__ = ["DECODED_BYTES", "SLICE", "DecodedBudget", "DecodedObjects", "Snapshot", "Store", "Table", "Writer", "store"]
 
 K = TypeVar("K")
 
 SLICE = 500
 """The most events, or objects, that are processed before other tasks may run: a millisecond or two."""
-MAX_DECODED = 1024
-"""How many decoded objects of a kind are shared between readers by default."""
+
+DECODED_BYTES: Final = 64 * 2**20
+"""How much memory the decoded objects of a cluster may take by default."""
 
 _cached_of: Final[Callable[[Any], CachedObject]] = attrgetter("item.cached")
 
@@ -47,6 +49,7 @@ class Table:
     """
 
     __slots__ = (
+        "_budget",
         "_fresh_size",
         "_indexes",
         "cached",
@@ -60,7 +63,7 @@ class Table:
         "view",
     )
 
-    def __init__(self, view: View[Any]) -> None:
+    def __init__(self, view: View[Any], budget: "DecodedBudget | None" = None) -> None:
         self.view = view
         self.cached: dict[str, CachedObject] = {}
         self.fresh: dict[str, CachedObject] | None = None
@@ -69,6 +72,7 @@ class Table:
         self.is_filled = False
         self.resource_version = ""
         self.decoded: dict[type[Any], DecodedObjects[Any]] = {}
+        self._budget = DecodedBudget() if budget is None else budget
         self._fresh_size = 0
         self.has_indexes = False
         self._indexes: dict[Index[Any], TableIndex] = {}
@@ -93,6 +97,8 @@ class Table:
                 if is_doubtful and before.uid == cached.uid and not _is_newer(cached, before):
                     continue
                 size -= len(before.raw)
+                if isinstance(before.decoded, Object):
+                    self.forget_decoded(key)
             held[key] = latest = cached
             size += len(cached.raw)
             add(Change(key, before, cached, view))
@@ -116,8 +122,15 @@ class Table:
         self.forget_decoded(key)
         return before
 
+    def decoded_as(self, view: View[K]) -> "DecodedObjects[K]":
+        """The decoded objects that readers of this class share."""
+        found: DecodedObjects[K] | None = self.decoded.get(view.class_)
+        if found is None:
+            found = self.decoded[view.class_] = DecodedObjects(view, self._budget)
+        return found
+
     def forget_decoded(self, key: str) -> None:
-        """Releases the decoded forms of an object that is gone, which no reader will request again."""
+        """Releases the decoded forms of a version that is gone, which no reader will request again."""
         for decoded in self.decoded.values():
             decoded.forget(key)
 
@@ -316,7 +329,10 @@ class Writer(Generic[K]):
     ) -> Iterator[list[Change[K]]]:
         view, was = self._view, before.get
         for keys in _sliced(now):
-            yield [Change(key, was(key), now[key], view, is_initial) for key in keys if was(key) is not now[key]]
+            changes = [Change(key, was(key), now[key], view, is_initial) for key in keys if was(key) is not now[key]]
+            for change in changes:
+                self._table.forget_decoded(change.key)
+            yield changes
 
 
 def _sliced(contents: dict[str, CachedObject]) -> Iterator[list[str]]:
@@ -340,40 +356,95 @@ _READ_ONCE: Final = 8
 """How many objects that were read for the first time are retained."""
 _EVICTED: Final = object()
 """Stored in place of a decoded object that was evicted: the object was read before."""
+_BYTES_PER_JSON_BYTE: Final = 4
+"""What a decoded object takes for each byte of its JSON: 3.4 was measured for a Pod, 2.7 for a custom resource."""
+_REPLACE_EVERY: Final = 8
+
+
+class DecodedBudget:
+    """The memory for decoded objects that the caches of a cluster share: `limit` bytes, estimated from their JSON.
+
+    As long as it fits, everything that is read again is retained. When it does not, only every eighth of those
+    objects replaces what was retained longest, in the cache that takes most: to read more objects than fit, in turns,
+    would otherwise evict each of them before it is read again.
+    """
+
+    __slots__ = ("_members", "_refused", "limit", "used")
+
+    def __init__(self, limit: int = DECODED_BYTES) -> None:
+        if limit < 0:
+            raise ConfigError(f"the memory for decoded objects must be at least 0 bytes, not {limit}")
+        self.limit = limit
+        self.used = 0
+        self._refused = 0
+        self._members: WeakSet[DecodedObjects[Any]] = WeakSet()
+
+    def join(self, member: "DecodedObjects[Any]") -> None:
+        """Lets the objects of a cache be evicted for those of another."""
+        self._members.add(member)
+
+    def admit(self, size: int) -> bool:
+        """Whether an object of this size may be retained; others may be evicted for it."""
+        if self.used + size <= self.limit:
+            return True
+        self._refused += 1
+        if self._refused % _REPLACE_EVERY or size > self.limit:
+            return False
+        while self.used + size > self.limit:
+            max(self._members, key=attrgetter("size")).evict()
+        return True
 
 
 class DecodedObjects(Generic[K]):
-    """Decodes cached objects and retains at most `limit` of the results.
+    """Decodes cached objects and retains some of the results, within the budget of its cluster.
 
     In a burst of changes each version of an object is read once and never again, and retaining a thousand of them takes
-    half as long again: they have left the processor's caches when they are freed. So of the objects that were read for
-    the first time only the last few are retained. An unchanged object that is read again after its eviction is retained
-    until `limit` others have been, or until a newer version of it is.
+    half as long again: they have left the processor's caches when they are freed. So of single objects that were read
+    for the first time only the last few are retained, outside of the budget, and others when they are read again
+    unchanged. Objects of a list are retained at once: the next list has nearly all of them.
 
     The result is stored in `CachedObject.decoded` for the first class that reads it; other classes decode the object at
     each read. Only an `Object` is ever stored: the tree of an `Unstructured` may be mutated by its caller.
     """
 
-    __slots__ = ("_class", "_max_once", "_read", "_read_again", "_read_once", "_view", "limit")
+    __slots__ = (
+        "__weakref__",
+        "_budget",
+        "_class",
+        "_is_shared",
+        "_max_once",
+        "_read",
+        "_read_once",
+        "_retained",
+        "_view",
+        "size",
+    )
 
-    def __init__(self, view: View[K], limit: int) -> None:
-        self.limit = limit if issubclass(view.class_, Object) else 0
+    def __init__(self, view: View[K], budget: DecodedBudget) -> None:
+        self.size = 0
+        """What the retained objects take of the budget, in bytes."""
+        self._budget = budget
         self._view = view
         self._class: type[Any] = view.class_
+        self._is_shared = issubclass(view.class_, Object)
         self._read: Callable[[bytes], Any] | None = None  # made with the first object: many caches stay empty
-        self._max_once = min(_READ_ONCE, self.limit)
+        self._max_once = _READ_ONCE if budget.limit else 0
         # Both in the order of their eviction. Each lists exactly the objects whose result was stored by this instance.
         self._read_once: deque[CachedObject] = deque()
-        self._read_again: OrderedDict[str, CachedObject] = OrderedDict()
+        self._retained: OrderedDict[str, CachedObject] = OrderedDict()
+        budget.join(self)
+
+    def __del__(self) -> None:
+        self._budget.used -= self.size  # of a cache that was closed
 
     def __len__(self) -> int:
-        return len(self._read_once) + len(self._read_again)
+        return len(self._read_once) + len(self._retained)
 
     def entries(self) -> list[tuple[CachedObject, K]]:
         """What is retained, in no particular order."""
-        return [(cached, cached.decoded) for cached in (*self._read_again.values(), *self._read_once)]
+        return [(cached, cached.decoded) for cached in (*self._retained.values(), *self._read_once)]
 
-    def share(self, cached: CachedObject, *, retain: bool = True) -> K:
+    def share(self, cached: CachedObject) -> K:
         """The decoded object, the same instance for every reader while it is retained.
 
         BadObject names the object if its class cannot decode it.
@@ -383,52 +454,80 @@ class DecodedObjects(Generic[K]):
         if found.__class__ is self._class:
             obj = found
             return obj
-        raw = cached.raw
-        try:
-            obj = (self._read or self._make_reader())(raw)
-        except (BadObject, *codec.UNREADABLE) as error:
-            obj = self._reread(cached, error)
-        if not self.limit:
-            return obj
-        set_origin(obj, raw)
+        obj = self._decode(cached)
         # Decoding may run user code, which may have read the same object: then this result is not stored.
-        if retain and cached.decoded is found:
+        if self._max_once and self._is_shared and cached.decoded is found:
             if found is None:
                 set_decoded(cached, obj)
                 self._read_once.append(cached)
                 if len(self._read_once) > self._max_once:
                     set_decoded(self._read_once.popleft(), _EVICTED)
             elif found is _EVICTED:
-                self._retain_again(cached, obj)
+                self._retain(cached, obj)
+        return obj
+
+    def share_listed(self, cached: CachedObject) -> K:
+        """The decoded object of a list, as with `share`, but it is retained the first time if it fits."""
+        found = cached.decoded
+        obj: K
+        if found.__class__ is self._class:
+            obj = found
+            return obj
+        obj = self._decode(cached)
+        if self._is_shared and cached.decoded is found and (found is None or found is _EVICTED):
+            self._retain(cached, obj)
         return obj
 
     def read(self, cached: CachedObject) -> K:
         """The decoded object, as with `share`, but a new result is not retained."""
-        return self.share(cached, retain=False)
+        found = cached.decoded
+        return found if found.__class__ is self._class else self._decode(cached)
+
+    def _decode(self, cached: CachedObject) -> K:
+        raw = cached.raw
+        try:
+            obj: K = (self._read or self._make_reader())(raw)
+        except (BadObject, *codec.UNREADABLE) as error:
+            obj = self._reread(cached, error)
+        if self._is_shared:
+            set_origin(obj, raw)
+        return obj
 
     def _make_reader(self) -> Callable[[bytes], Any]:
-        made: Callable[[bytes], Any] = codec.plain_reader(self._class) if self.limit else self._view.read
+        made: Callable[[bytes], Any] = codec.plain_reader(self._class) if self._is_shared else self._view.read
         self._read = made
         return made
 
-    def _retain_again(self, cached: CachedObject, obj: K) -> None:
-        retained, key = self._read_again, key_of(cached)
-        former = retained.pop(key, None)
-        if former is not None:
-            set_decoded(former, _EVICTED)
-        set_decoded(cached, obj)
-        retained[key] = cached
-        if len(retained) > self.limit - self._max_once:
-            set_decoded(retained.popitem(last=False)[1], _EVICTED)
+    def _retain(self, cached: CachedObject, obj: K) -> None:
+        key = key_of(cached)
+        if key in self._retained:
+            self._release(key, _EVICTED)
+        size = _BYTES_PER_JSON_BYTE * len(cached.raw)
+        if self._budget.admit(size):
+            set_decoded(cached, obj)
+            self._retained[key] = cached
+            self.size += size
+            self._budget.used += size
 
     def forget(self, key: str) -> None:
-        """Releases the object under this key, if it was read again; the last few that were read once are replaced soon.
+        """Releases the object under this key, which was deleted or replaced by another version.
 
-        It counts as not read: a reader of its deletion who decodes it once more does not have it retained for long.
+        It counts as not read: a reader of its deletion who decodes it once more does not have it retained for long. The
+        last few that were read once are replaced soon.
         """
-        former = self._read_again.pop(key, None)
-        if former is not None:
-            set_decoded(former, None)
+        if key in self._retained:
+            self._release(key, None)
+
+    def evict(self) -> None:
+        """Releases the object that was retained longest."""
+        self._release(next(iter(self._retained)), _EVICTED)
+
+    def _release(self, key: str, mark: object) -> None:
+        former = self._retained.pop(key)
+        set_decoded(former, mark)
+        size = _BYTES_PER_JSON_BYTE * len(former.raw)
+        self.size -= size
+        self._budget.used -= size
 
     def _reread(self, cached: CachedObject, error: Exception) -> K:
         """The object that could not be decoded as it is; BadObject names it if it cannot be decoded at all."""
@@ -512,9 +611,8 @@ class Store(Generic[K]):
     """The last observed objects of a kind, decoded with one class.
 
     Typed objects are frozen and shared: reading the same object twice returns the same instance as long as it has not
-    changed and its decoded form is retained (see `DecodedObjects`, whose limit is `max_decoded`). An object that the
-    class cannot decode raises BadObject when it is accessed and affects no other object. Lists are in the order in
-    which the objects were added.
+    changed and its decoded form is retained (see `DecodedObjects`). An object that the class cannot decode raises
+    BadObject when it is accessed and affects no other object. Lists are in the order in which the objects were added.
     """
 
     __slots__ = ("_decoded", "_readiness", "_report", "_share", "_table", "view")
@@ -526,13 +624,12 @@ class Store(Generic[K]):
         readiness: Readiness,
         *,
         report: ReportError = log_error,
-        max_decoded: int = MAX_DECODED,
     ) -> None:
         self.view = view
         self._table = table
         self._readiness = readiness
         self._report = report
-        self._decoded: DecodedObjects[K] = table.decoded.setdefault(view.class_, DecodedObjects(view, max_decoded))
+        self._decoded: DecodedObjects[K] = table.decoded_as(view)
         self._share = self._decoded.share
 
     @property
@@ -680,5 +777,4 @@ class Store(Generic[K]):
         return [cached for cached in candidates if selector.matches(cached.labels)]
 
     def _snapshot(self, found: list[CachedObject]) -> Snapshot[K]:
-        # Iterating over more objects than are retained would only evict those that are read often.
-        return Snapshot(found, self.view, self._share if len(found) <= self._decoded.limit else self._decoded.read)
+        return Snapshot(found, self.view, self._decoded.share_listed)

@@ -19,6 +19,7 @@ which of this client's writes it has not observed yet.
 """
 
 import asyncio
+import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeVar
@@ -39,7 +40,7 @@ from levelset.runtime.cache.index import Index
 from levelset.runtime.cache.informer import Informer
 from levelset.runtime.cache.keys import is_older, key_for
 from levelset.runtime.cache.list_query import ListQuery, head_filter, select_objects, sort_objects
-from levelset.runtime.cache.object_store import DecodedObjects, Snapshot, Store
+from levelset.runtime.cache.object_store import DecodedBudget, DecodedObjects, Snapshot, Store
 from levelset.runtime.cache.read_your_writes import UnseenWrite, UnseenWrites
 from levelset.runtime.cache.scope import Scope
 from levelset.runtime.cache.subscribers import log_error
@@ -93,7 +94,11 @@ class CacheSource:
 
     def is_settled_for(self, key: str) -> bool:
         """Whether a cached read of this key would not have to wait."""
-        return self.informer.is_ready and not (self.writes.by_key and self.writes.unseen(key, self.find))
+        return self.informer.is_ready and not (self.writes.by_key and self.unseen(key))
+
+    def unseen(self, key: str) -> list[UnseenWrite]:
+        """The writes that a read of this key has to wait for."""
+        return self.writes.unseen(key, self.find)
 
     @property
     def is_closed(self) -> bool:
@@ -125,9 +130,7 @@ class CacheSource:
 
     def decoded(self, view: View[K]) -> DecodedObjects[K]:
         """The decoded objects that readers of this class share."""
-        self.store(view)
-        found: DecodedObjects[K] = self.informer.table.decoded[view.class_]
-        return found
+        return self.informer.table.decoded_as(view)
 
     def decoded_objects(self) -> Iterator[tuple[CachedObject, Any]]:
         """The decoded objects that readers share, each with the cached object it was decoded from."""
@@ -174,8 +177,10 @@ class CacheSource:
 
     async def wait_until(self, is_so: Callable[[], bool], until: float | None) -> bool:
         """Whether a condition on the store became true before the deadline; checked after each change."""
-        if is_so():
-            return True
+        return is_so() or await self._wait(is_so, until)
+
+    async def _wait(self, is_so: Callable[[], bool], until: float | None) -> bool:
+        """As `wait_until`, for a condition that was false just now."""
         is_late = False
         while not is_late and not self.is_closed:
             is_late = await self._progress(is_so, until)
@@ -183,18 +188,19 @@ class CacheSource:
                 return True
         return False
 
-    async def wait_seen(self, unseen: Callable[[], list[UnseenWrite]], until: float | None) -> bool:
-        """Whether the writes that `unseen` returns are all observed before the deadline.
+    async def wait_seen(
+        self, found: list[UnseenWrite], unseen: Callable[[], list[UnseenWrite]], until: float | None
+    ) -> bool:
+        """Whether the writes that `unseen` returns, and has just returned as `found`, are observed before the deadline.
 
         Those still unobserved after about `stuck_after` seconds become late: no further read waits for them.
         """
-        began = timing.now()
-        found = unseen()
         if not found:
             return True
         if self.writes.is_stuck or any(entry.is_late for entry in found):
             return False
-        if await self.wait_until(lambda: not unseen(), until):
+        began = timing.now()
+        if await self._wait(lambda: not unseen(), until):
             return True
         if timing.now() - began > 0.9 * self._stuck_after:  # a short deadline must not decide for others
             self.writes.give_up(unseen())
@@ -343,11 +349,7 @@ class Reader:
 
     async def _is_fresh_enough(self, source: CacheSource, kind: Any, key: str, read: Read, until: float | None) -> bool:
         if read == "cached":
-            unseen = partial(source.writes.unseen, key, source.find)
-            vague = [entry for entry in unseen() if entry.is_vague]
-            if vague:
-                await self._settle(source, kind, vague)
-            return await source.wait_seen(unseen, until)
+            return await self._wait_seen(source, kind, partial(source.unseen, key), until)
         return read == "stale" or await self._is_current(source, kind, key, until)
 
     async def _are_fresh_enough(
@@ -364,10 +366,12 @@ class Reader:
     async def _wait_seen(
         self, source: CacheSource, kind: Any, unseen: Callable[[], list[UnseenWrite]], until: float | None
     ) -> bool:
-        vague = [entry for entry in unseen() if entry.is_vague]
+        found = unseen()
+        vague = [entry for entry in found if entry.is_vague]
         if vague:
             await self._settle(source, kind, vague)
-        return await source.wait_seen(unseen, until)
+            found = unseen()
+        return await source.wait_seen(found, unseen, until)
 
     async def _settle(self, source: CacheSource, kind: Any, vague: list[UnseenWrite]) -> None:
         """Requests a version from the API server at which writes without one are certainly in the cache."""
@@ -402,12 +406,7 @@ class Reader:
             kind, namespace=scope.namespace, labels=scope.labels, fields=scope.fields, limit=limit
         )
         found = [cached for cached in items.cached if all(_has(index, value, cached) for index, value in query.lookups)]
-        decoded: DecodedObjects[Any] = DecodedObjects(items.view, max(1, len(found)))
-        return Snapshot(
-            await sort_objects(found, limit=query.limit),
-            items.view,
-            decoded.share,
-        )
+        return _own_snapshot(await sort_objects(found, limit=query.limit), items.view)
 
 
 def _has(index: Index[Any], value: Hashable, cached: CachedObject) -> bool:
@@ -451,8 +450,11 @@ async def _read_many(source: CacheSource, view: View[Any], found: list[CachedObj
             small.append(as_metadata(cached))
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
-        own: DecodedObjects[Any] = DecodedObjects(view, max(1, len(found)))
-        return Snapshot(small, view, own.share)
-    shared = source.decoded(view)
-    # Iterating over more objects than are retained would only evict those that are read often.
-    return Snapshot(found, view, shared.share if len(found) <= shared.limit else shared.read)
+        return _own_snapshot(small, view)
+    return Snapshot(found, view, source.decoded(view).share_listed)
+
+
+def _own_snapshot(found: list[CachedObject], view: View[Any]) -> Snapshot[Any]:
+    """A snapshot of objects that are in no cache; what it decodes is retained as long as it is."""
+    decoded: DecodedObjects[Any] = DecodedObjects(view, DecodedBudget(sys.maxsize))
+    return Snapshot(found, view, decoded.share)

@@ -23,6 +23,7 @@ from levelset.objects.resource import PartialObjectMetadata
 from levelset.objects.unstructured import Unstructured
 from levelset.runtime.cache.index import Index, ReportError
 from levelset.runtime.cache.informer import BatchTap, EventSource, Handle, Informer, Stats
+from levelset.runtime.cache.object_store import DECODED_BYTES, DecodedBudget
 from levelset.runtime.cache.scope import Scope
 from levelset.runtime.cache.subscribers import log_error
 from levelset.runtime.watch.watcher import ErrorLogger, OnError, Watcher
@@ -61,10 +62,15 @@ class Informers:
         *,
         report: ReportError = log_error,
         on_error: OnError | None = None,
+        decoded_bytes: int = DECODED_BYTES,
         **watching: Any,
     ) -> None:
-        """Creates it without informers; `watching` are more options for every `Watcher`, such as `streaming`."""
+        """Creates it without informers; `watching` are more options for every `Watcher`, such as `streaming`.
+
+        `decoded_bytes` is the memory that the decoded objects of all informers may take (see `DecodedBudget`).
+        """
         self._client = client
+        self._budget = DecodedBudget(decoded_bytes)
         self._report = report
         self._on_error = on_error
         self._watching = watching
@@ -115,7 +121,8 @@ class Informers:
         if shared is None:
             watch = partial(self._watch, kind, key, page_size)
             on_error = ErrorLogger() if self._on_error is None else self._on_error
-            shared = _Shared(Informer(key.scope, view, watch, report=self._report, on_error=on_error))
+            informer = Informer(key.scope, view, watch, report=self._report, on_error=on_error, budget=self._budget)
+            shared = _Shared(informer)
         handle: Handle[Any] = Handle(shared.informer, view, partial(self._release, key, shared))
         handle.begin_indexes(indexes)
         shared.users += 1

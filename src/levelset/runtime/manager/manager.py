@@ -27,6 +27,7 @@ from levelset.client.internals import server_url, with_hook
 from levelset.errors import ConfigError, NotReady
 from levelset.objects.ref import Ref
 from levelset.runtime.cache.cluster import Cluster
+from levelset.runtime.cache.object_store import DECODED_BYTES
 from levelset.runtime.controller.context_dependencies import fence_hook, wall_clock
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.hot_loops import HotLoop
@@ -89,7 +90,8 @@ class Manager:
     `where` is a Cluster, a Client, an in-process server or a Config; without it, KUBECONFIG, the in-cluster config and
     `~/.kube/config` are tried. All controllers share the informers of a cluster. Informers that were declared before
     the start must sync within `sync_within` seconds; a watch that carries nothing for `idle_timeout` seconds, not even
-    a bookmark, is opened again from its last version. With `admin`, `levelset status`, `why` and `trigger` find the
+    a bookmark, is opened again from its last version; `decoded_bytes` is the memory for typed objects that readers
+    share (see `Cluster`). With `admin`, `levelset status`, `why` and `trigger` find the
     manager, on this machine and for this user only.
 
     `leader` elects one of several replicas; `shards` divides the objects among them instead: controllers that are not
@@ -115,6 +117,7 @@ class Manager:
         grace: float | None = 30.0,
         sync_within: float | None = 120.0,
         idle_timeout: float = IDLE_TIMEOUT,
+        decoded_bytes: int = DECODED_BYTES,
         observers: Sequence[Observer] = (),
         webhooks: "Webhooks | NestedWebhooks" = (),
         now: Callable[[], datetime] = wall_clock,
@@ -139,7 +142,7 @@ class Manager:
             grace = shards.drain if grace is None else min(grace, shards.drain)
         self._grace = grace
         self._sync_within = sync_within
-        self._idle_timeout = idle_timeout
+        self._make_cluster = partial(Cluster, idle_timeout=idle_timeout, decoded_bytes=decoded_bytes)
         self._now = now
         self._record = None if record is None else recording_of(record)
         self._recording_lock = asyncio.Lock()
@@ -478,10 +481,10 @@ class Manager:
         if isinstance(where, Cluster):
             return where
         if isinstance(where, Client):
-            return Cluster(with_hook(where, self.metrics.counting(_HOST)), idle_timeout=self._idle_timeout)
+            return self._make_cluster(with_hook(where, self.metrics.counting(_HOST)))
         client = await Client.connect(where, wire_hooks=[self.metrics.counting(_HOST)])
         self._lifecycle.final_steps.append(client.aclose)
-        return Cluster(client, idle_timeout=self._idle_timeout)
+        return self._make_cluster(client)
 
     async def _start_up(self) -> None:
         lifecycle = self._lifecycle

@@ -31,6 +31,7 @@ from levelset.client.transport.interface import Hook
 from levelset.errors import ConfigError, LevelsetError, NotReady
 from levelset.garbage_collection import loading
 from levelset.objects.ref import GroupVersionKind
+from levelset.runtime.cache.object_store import DECODED_BYTES
 from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.relations import Namespaces
 from levelset.runtime.manager.crd_install import install_crds, kinds_of, kinds_to_serve
@@ -197,6 +198,7 @@ def run(
     shards: "Sharding | None" = None,
     health: Address | None = None,
     grace: float | None = 30.0,
+    decoded_bytes: int = DECODED_BYTES,
     log: LogStyle | None = None,
     arguments: Sequence[str] | None = None,
     setup: Callable[[Manager], object] | None = None,
@@ -210,19 +212,18 @@ def run(
     """Runs controllers and systems until SIGINT or SIGTERM; then running reconciles finish, unless a second one comes.
 
     Inside a running event loop use `Manager`, in scripts and tests `open_local` or the fixtures of `levelset.testing`.
-
     Command line options (`arguments`, by default those of this process) override the keywords: `--local`,
     `--kubeconfig`, `--data`, `--durability`, `--port`, `--kubernetes-version`, `--context`, `--namespace`, `--leader`,
     `--shards`, `--health`, `--output`, `--record...`, `--log-json`, `--verbose`. `kubeconfig`, `context` and
     `namespace` (or several) say which cluster, and where controllers without namespaces of their own reconcile;
     `leader` elects one of several replicas, `shards` divides the objects among them; `health` is the host and port of
-    health checks and metrics; `grace` is how many seconds running reconciles may take at the end (None: all they need);
-    `log` is the style of the logs, `plain` or `json`. With `local` an API server is started here, which serves the
-    kinds in use and calls the `webhooks` directly; in any other server they are registered (see `Manager`). `setup` is
-    called with the manager before it starts; `waiting` is entered until all controllers have synced; `hints` are the
-    commands to print, in place of those of its systems; `tracing` makes spans of reconciles and requests; `record` is
-    the file to record in (SIGUSR1 begins a recording, SIGUSR2 ends it); the ready line counts from `began`, by default
-    this call. Returns after an orderly stop; else raises SystemExit: 2 for a usage error.
+    health checks and metrics; `grace` is how long running reconciles may take at the end (None: as they need);
+    `decoded_bytes` is as for `Cluster`; `log` is the style of the logs, `plain` or `json`. With `local` an API server
+    is started here, which serves the kinds in use and calls the `webhooks` directly; in any other server they are
+    registered (see `Manager`). `setup` gets the manager before it starts; `waiting` is entered until all controllers
+    have synced; `hints` are the commands to print, in place of those of its systems; `tracing` makes spans of
+    reconciles and requests; `record` is the file to record in (SIGUSR1 begins a recording, SIGUSR2 ends it); the ready
+    line counts from `began`. Returns after an orderly stop; else raises SystemExit: 2 for a usage error.
     """
     given = Arguments(local=local, kubeconfig=kubeconfig, context=context, namespaces=_names(namespace))
     try:
@@ -232,8 +233,8 @@ def run(
             return
         set_up_logs("json" if parsed.log_json else log, verbose=parsed.verbose)
         _require_parts(parts)
-        options: dict[str, Any] = {"grace": grace, "health": parsed.health or health, "webhooks": webhooks}
-        options |= _replicas(leader, shards, parsed) | {"record": _recording(record, parsed)}
+        options = _replicas(leader, shards, parsed) | {"health": parsed.health or health, "webhooks": webhooks}
+        options |= {"grace": grace, "decoded_bytes": decoded_bytes, "record": _recording(record, parsed)}
         shown: dict[str, Any] = {"waiting": waiting or _no_progress, "hints": hints, "tracing": tracing, "began": began}
         event_loop.run(_Program(parts, _merged(given, parsed), options, setup, **shown).run())
     except ConfigError as error:
