@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from levelset.objects import CachedObject, Ref, decode_cached
+from levelset.objects import CachedObject, Ref, Unstructured, decode, decode_cached
 from levelset.objects.codec import encode_tree
-from levelset.runtime.controller.applied_cache import AppliedCache, ApplyRecord, content_hash
+from levelset.runtime.controller.applied_cache import AppliedCache, ApplyRecord, apply_record_of, content_hash
 from tests.runtime.controller.context_environment import ConfigMap
 
 CHILD = Ref(ConfigMap, "c", "default")
@@ -53,9 +53,9 @@ def test_the_generation_decides_if_the_content_is_not_cached() -> None:
 
 
 def test_a_value_that_was_not_recorded_counts_as_a_difference() -> None:
-    for mark in (ApplyRecord.of(DOCUMENT, raw("1"), is_metadata=True), ApplyRecord(hash(DOCUMENT), "u", "1")):
-        assert mark.still_holds(DOCUMENT, decode_cached(raw("1")), is_metadata=False)
-        assert not mark.still_holds(DOCUMENT, decode_cached(raw("2")), is_metadata=False)
+    mark = ApplyRecord(hash(DOCUMENT), "u", "1")
+    assert mark.still_holds(DOCUMENT, decode_cached(raw("1")), is_metadata=False)
+    assert not mark.still_holds(DOCUMENT, decode_cached(raw("2")), is_metadata=False)
     assert not ApplyRecord(hash(DOCUMENT), "u", "1", 1).still_holds(
         DOCUMENT, decode_cached(raw("2", generation=1)), is_metadata=True
     )
@@ -77,6 +77,40 @@ def test_responses_are_kept_for_the_latest_children_and_only_for_their_version()
     assert applied.last_response(refs[2], "8") is None
     applied.forget(refs[2])
     assert applied.find(refs[2]) is None
+
+
+def response(name: str, version: str, **data: str) -> ConfigMap:
+    return decode(ConfigMap, raw(version, data=data).replace(b'"c"', b'"%b"' % name.encode(), 1))
+
+
+def test_the_hashes_of_a_typed_response_are_computed_when_they_are_needed() -> None:
+    applied = AppliedCache()
+    applied.record(CHILD, apply_record_of(DOCUMENT, response("c", "1", a="1")), response("c", "1", a="1"))
+    incomplete = applied.find(CHILD)
+    assert incomplete is not None
+    assert not incomplete.is_complete
+    made = applied.with_content(CHILD, incomplete)
+    assert made == ApplyRecord.of(DOCUMENT, raw("1", data={"a": "1"})) == applied.find(CHILD)
+    assert made.still_holds(DOCUMENT, decode_cached(raw("2", data={"a": "1"}, status={"b": 1})), is_metadata=False)
+
+
+def test_the_record_of_a_response_that_is_dropped_is_completed() -> None:
+    applied = AppliedCache(responses=1)
+    refs = [Ref(ConfigMap, name, "default") for name in "abc"]
+    for ref in refs:
+        made = response(ref.name, "1", a=ref.name)
+        applied.record(ref, apply_record_of(DOCUMENT, made), made)
+    records = [applied.find(ref) for ref in refs]
+    assert [one is not None and one.is_complete for one in records] == [True, True, False]
+    for ref, record in zip(refs[:2], records, strict=False):
+        assert record is not None
+        now = decode_cached(raw("2", data={"a": ref.name}, status={"b": 1}))
+        assert applied.with_content(ref, record).still_holds(DOCUMENT, now, is_metadata=False)
+        assert not record.still_holds(DOCUMENT, decode_cached(raw("2", data={"a": "other"})), is_metadata=False)
+
+
+def test_an_unstructured_response_is_hashed_at_once() -> None:
+    assert apply_record_of(DOCUMENT, Unstructured({"metadata": {"name": "c", "uid": "u"}})).is_complete
 
 
 def test_a_deleted_child_is_forgotten_unless_another_one_of_its_name_was_applied_since() -> None:

@@ -7,7 +7,7 @@ that the server fills in, what it normalizes, or who owns which fields. `Context
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -15,9 +15,10 @@ from levelset.objects import codec
 from levelset.objects.cached_object import CachedObject, Head, decode_head
 from levelset.objects.ref import Ref
 from levelset.objects.resource import Object, origin_of
-from levelset.runtime.controller.cache_lookup import CacheLookup
 
 __all__ = ["AppliedCache", "ApplyRecord", "apply_record_of", "content_hash", "json_of"]
+
+T = TypeVar("T")
 
 _MAX_RECORDS: Final = 100_000
 _MAX_RESPONSES: Final = 1_000
@@ -37,12 +38,21 @@ class ApplyRecord(msgspec.Struct, frozen=True, gc=False):
     content: int | None = None
 
     @classmethod
-    def of(cls, document: bytes, response: bytes, *, is_metadata: bool = False) -> "ApplyRecord":
-        """The record of a document and the resulting object, or only its metadata."""
+    def of(cls, document: bytes, response: bytes) -> "ApplyRecord":
+        """The complete record of a document and the resulting object."""
         head = decode_head(response)
         # A generation changes with every change of the content, which then need not be hashed.
-        content = None if is_metadata or head.generation else content_hash(response)
+        content = None if head.generation else content_hash(response)
         return cls(hash(document), head.uid, head.resource_version, head.generation, _metadata_hash(head), content)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has the hashes of the resulting object."""
+        return self.metadata is not None
+
+    def completed(self, response: bytes) -> "ApplyRecord":
+        """The record with the hashes of the resulting object."""
+        return msgspec.structs.replace(ApplyRecord.of(b"", response), document=self.document)
 
     def is_for(self, document: bytes) -> bool:
         """Whether this document was applied."""
@@ -80,21 +90,27 @@ class AppliedCache:
     def record(self, child: Ref[Any], applied: ApplyRecord, response: Any) -> None:
         """Records an apply and the resulting object."""
         _put(self._records, child, applied, self._most)
-        _put(self._responses, child, (applied.version, response), self._max_responses)
+        evicted = _put(self._responses, child, (applied.version, response), self._max_responses)
+        if evicted is not None:
+            self._complete(*evicted)
 
-    def with_content(self, child: Ref[Any], applied: ApplyRecord, document: bytes) -> ApplyRecord:
-        """The record of a child, completed from its response if that is still there.
-
-        A record is incomplete if there was no cache to compare with when it was made.
-        """
-        if applied.generation or applied.content is not None:
+    def with_content(self, child: Ref[Any], applied: ApplyRecord) -> ApplyRecord:
+        """The record of a child, completed from its response if that is still there (see `apply_record_of`)."""
+        if applied.is_complete:
             return applied
         response = self.last_response(child, applied.version)
         if response is None:
             return applied
-        made = ApplyRecord.of(document, json_of(response))
+        made = applied.completed(json_of(response))
         _put(self._records, child, made, self._most)
         return made
+
+    def _complete(self, child: Ref[Any], evicted: tuple[str, Any]) -> None:
+        """Completes the record of a child whose response is dropped: later there is nothing to complete it from."""
+        version, response = evicted
+        applied = self._records.get(child)
+        if applied is not None and applied.version == version and not applied.is_complete:
+            self._records[child] = applied.completed(json_of(response))
 
     def last_response(self, child: Ref[Any], version: str) -> Any | None:
         """The child in this version, if the last apply resulted in it and its response is still there."""
@@ -113,17 +129,15 @@ class AppliedCache:
         self._responses.pop(child, None)
 
 
-def apply_record_of(child: Ref[Any], document: bytes, response: Any, cache_lookup: CacheLookup) -> ApplyRecord:
-    """The record of a document and the resulting object, with the hashes that the existing caches allow to compare.
+def apply_record_of(document: bytes, response: Any) -> ApplyRecord:
+    """The record of a document and the resulting object.
 
-    A cache that is declared later is handled by `AppliedCache.with_content`. An unstructured response is hashed as a
-    whole now, since the caller may change its tree.
+    That of a typed object is incomplete: hashes are needed only once the cache has another version of the child, and
+    are then computed from the response (`AppliedCache.with_content`). An unstructured response is hashed as a whole
+    now, since the caller may change its tree.
     """
-    whole = cache_lookup.source(child.gvk, child.namespace)
-    if (whole is not None and not whole.scope.is_changed) or not isinstance(response, Object):
+    if not isinstance(response, Object):
         return ApplyRecord.of(document, json_of(response))
-    if cache_lookup.source(child.gvk, child.namespace, is_metadata=True) is not None:
-        return ApplyRecord.of(document, json_of(response), is_metadata=True)
     metadata = response.metadata
     return ApplyRecord(hash(document), metadata.uid, metadata.resource_version)
 
@@ -154,10 +168,12 @@ def _metadata_hash(head: Head) -> int:
     return hash((_SEPARATOR.join(parts), head.deletion_timestamp))
 
 
-def _put(table: OrderedDict[Ref[Any], Any], child: Ref[Any], value: Any, most: int) -> None:
+def _put(table: OrderedDict[Ref[Any], T], child: Ref[Any], value: T, most: int) -> tuple[Ref[Any], T] | None:
+    """Stores an entry as the latest; returns the oldest one if it had to be dropped."""
     before = len(table)
     table[child] = value
     if len(table) == before:
         table.move_to_end(child)
     elif before >= most:
-        table.popitem(last=False)
+        return table.popitem(last=False)
+    return None

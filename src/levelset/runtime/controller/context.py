@@ -294,7 +294,7 @@ class Context(msgspec.Struct, eq=False):
             answer = await self._write(
                 ref, lambda: apply_body(client, draft, document, namespace=ref.namespace, force=force)
             )
-        applied.record(ref, apply_record_of(ref, document, answer, dependencies.cache_lookup), answer)
+        applied.record(ref, apply_record_of(document, answer), answer)
         return answer
 
     @overload
@@ -508,10 +508,16 @@ class Context(msgspec.Struct, eq=False):
         applied, cache_lookup = self._dependencies.applied, self._dependencies.cache_lookup
         whole = cache_lookup.source(ref.gvk, ref.namespace)
         if whole is not None and not whole.scope.is_changed:
+            cached = peek_cached(self.cluster, whole, ref.name, ref.namespace)
+            if cached is not None and last.version == cached.resource_version:
+                # Nearly always: the version that the last apply resulted in, whose response need not be decoded again.
+                response = applied.last_response(ref, last.version)
+                if isinstance(response, Object) and last.still_holds(document, cached, is_metadata=False):
+                    return response
             found = await self.cluster.find(ref)
             if found is None:
                 return None
-            last = applied.with_content(ref, last, document)
+            last = applied.with_content(ref, last)
             return found if last.still_holds(document, _cached(found, whole), is_metadata=False) else None
         part = cache_lookup.source(ref.gvk, ref.namespace, is_metadata=True)
         if part is None:
@@ -520,7 +526,7 @@ class Context(msgspec.Struct, eq=False):
         if cached is None:
             small = await self.cluster.find(OnlyMetadata(ref.class_ or ref.gvk), ref.name, namespace=ref.namespace)
             cached = None if small is None else _cached(small, part)
-        last = applied.with_content(ref, last, document)
+        last = applied.with_content(ref, last)
         if cached is None or not last.still_holds(document, cached, is_metadata=True):
             return None
         return applied.last_response(ref, cached.resource_version) or await self.client.find(ref)
