@@ -152,7 +152,7 @@ async def server_part(size: int) -> Found:
     lengths: list[int] = []
 
     async def everything(_: int) -> None:
-        body = (await send(server, "GET", "/api/v1/configmaps")).body
+        body: Any = (await send(server, "GET", "/api/v1/configmaps")).body
         if isinstance(body, bytes):
             lengths.append(len(body))
             return
@@ -160,7 +160,7 @@ async def server_part(size: int) -> Found:
         lengths.append(sum([len(piece) async for piece in body]))
 
     await timed(200, ticker, get)
-    holds = []
+    holds: list[float] = []
     for name, count, one in (
         ("create", 1_000, create),
         ("update", 1_000, update),
