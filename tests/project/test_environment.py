@@ -114,8 +114,8 @@ def test_uv_installs_the_lock_with_hashes_and_then_the_sources(clone: Path, caps
     assert "--no-index --no-build-isolation --editable . --editable systems/machine" in sources
     assert (clone / ".venv/run.installed").exists()
     lines = capsys.readouterr().out.splitlines()
-    assert all(re.match(r" +\d+\.\d s  \w|", line) for line in lines)
-    assert lines[0].startswith("   0.0 s  creating .venv with Python 3.")
+    assert all(re.match(r" +\d+\.\d s +\S", line) for line in lines), lines
+    assert re.match(r" +\d+\.\d s  creating \.venv with Python 3\.", lines[0])
     assert lines[-1].endswith("the environment is ready")
 
 
