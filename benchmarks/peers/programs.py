@@ -43,7 +43,8 @@ class Peer:
 def levelset(name: str = "levelset", python: str = sys.executable, loop: str = "") -> Peer:
     """levelset of this tree, in a Python and on an event loop (by default that of `levelset.run`)."""
     code = "import sys, levelset; print(levelset.__version__, '%d.%d.%d' % sys.version_info[:3])"
-    environment = {"PYTHONPATH": str(ROOT / "src"), "BENCH_LOOP": loop}
+    # Bytecode is written even where the environment says no: a start would compile everything again.
+    environment = {"PYTHONPATH": str(ROOT / "src"), "BENCH_LOOP": loop, "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run([python, "-c", code], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Absent(f"{python} does not import levelset: {done.stderr.strip().splitlines()[-1]}")
