@@ -2,11 +2,12 @@
 
 `python benchmarks/recording.py` runs the operator of `make bench-loop` on a core of its own, with the server on the
 other. One process takes all turns, with the recording switched off and on: two processes differ by more than a
-recording costs, and the speed of a machine changes from second to second. So turns are many and short, and what counts
-is the median of the ratios of two that follow each other, in both orders by turns. In each turn there are so many new
-objects; CPU time includes that of the thread that writes, until all is written. With `chrt -r 10` in front, other
-programs interrupt the operator less. If valgrind is installed, instructions in user space are counted by turns in the
-same way: they hardly depend on what else runs. `make bench-loop` prints both (`--cost`).
+recording costs, and the speed of a machine changes from second to second. So turns are many and short, in both orders
+by turns, and what counts is the sum of all of them; the interval in which it would be in nine of ten such measurements
+is that of samples of the pairs. In each turn there are so many new objects; CPU time includes that of the thread that
+writes, until all is written. With `chrt -r 10` in front, other programs interrupt the operator less. If valgrind is
+installed, instructions in user space are counted by turns in the same way: they hardly depend on what else runs. `make
+bench-loop` prints both (`--cost`).
 
 Then it records a run from its start, and replays that again and again, also with the other Pythons that are named by
 --python.
@@ -14,6 +15,7 @@ Then it records a run from its start, and replays that again and again, also wit
 
 import argparse
 import json
+import random
 import re
 import shutil
 import statistics
@@ -87,7 +89,17 @@ def compare(count: int, turns: int, path: Path) -> None:
     print(
         f"of it the event loop's thread: medians {loops[0]:.0f} and {loops[1]:.0f}; least {min(plain):.0f} and {min(recorded):.0f} in all"
     )
-    print(f"{turns} pairs of turns; sum of all {sum(recorded) / sum(plain) - 1:+.1%}", flush=True)
+    least, most = interval(plain, recorded)
+    total = sum(recorded) / sum(plain) - 1
+    print(f"{turns} pairs of turns; sum of all {total:+.1%}, nine of ten times {least:+.1%} to {most:+.1%}", flush=True)
+
+
+def interval(plain: list[float], recorded: list[float]) -> tuple[float, float]:
+    """The range of the cost in nine of ten samples of so many pairs, drawn from these."""
+    draw, pairs = random.Random(1), list(zip(plain, recorded, strict=True))
+    drawn = [[*zip(*draw.choices(pairs, k=len(pairs)), strict=True)] for _ in range(1000)]
+    costs = sorted(sum(after) / sum(before) - 1 for before, after in drawn)
+    return costs[50], costs[-51]
 
 
 def count_instructions(count: int, turns: int, path: Path) -> None:
@@ -166,8 +178,8 @@ def replay_all(path: str, times: int) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=300, help="objects of a turn")
-    parser.add_argument("--turns", type=int, default=100, help="pairs of turns")
+    parser.add_argument("--count", type=int, default=100, help="objects of a turn")
+    parser.add_argument("--turns", type=int, default=300, help="pairs of turns")
     parser.add_argument("--replayed", type=int, default=5_000, help="objects of the run that is replayed")
     parser.add_argument("--replays", type=int, default=20)
     parser.add_argument("--python", action="append", default=[], help="another Python with levelset's dependencies")
@@ -180,7 +192,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.levelset"
         compare(options.count, options.turns, path)
-        count_instructions(max(50, options.count // 2), max(1, options.turns // 16), path)
+        count_instructions(options.count, max(1, options.turns // 40), path)
         if options.cost:
             return
         record(path, options.replayed)

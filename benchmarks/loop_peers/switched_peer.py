@@ -19,7 +19,7 @@ from levelset_operator import controllers
 from levelset import Client, Config, Manager
 from levelset.aio import event_loop
 from levelset.client import Token
-from levelset.client.internals import attach_tap
+from levelset.client.internals import attach_tap, observe_writes
 from levelset.runtime.recording import Recording, recording_file
 from levelset.runtime.recording.recorder import Recorder
 
@@ -46,9 +46,11 @@ async def main() -> None:
 def attach(manager: Manager, given: Recorder | None, recorder: Recorder) -> None:
     """Attaches the recorder everywhere, or detaches it: as when it opens and ends, but the file stays open."""
     manager.cluster.attach(given)
-    if recorder._detach_tap is not None:
-        recorder._detach_tap()
-    recorder._detach_tap = None if given is None else attach_tap(manager.cluster.client, given)
+    for detach in recorder._detach_client:
+        detach()
+    client = manager.cluster.client
+    attached = () if given is None else (attach_tap(client, given), observe_writes(client, given._record_write))
+    recorder._detach_client = [*attached]
     asyncio.get_running_loop().set_task_factory(None if given is None else recorder._create_task)
     for one in manager.controllers.values():
         one.trace(given)

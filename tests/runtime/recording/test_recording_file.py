@@ -21,6 +21,7 @@ from levelset.runtime.recording.entries import (
     Entry,
     More,
     Request,
+    Resume,
     Start,
     Stop,
     Value,
@@ -141,6 +142,7 @@ FLAT_ROWS: list[Any] = [
     *(5, 7.5, 1, "websites", "default/blog", [], 0, 0),
     *(7, 7.5, 1, 1, "GET", "/api/v1/pods", "", "", b""),
     *(8, 7.5, 1, 200, {}, b"{}"),
+    *(6, 7.5, 1, False, True),
     *(12, 8.0, 1, "done", None, None, 0.5, 0.0),
 ]
 
@@ -151,6 +153,7 @@ def flat_entries(at: Any, end: Any) -> list[Entry]:
         Begin(at, 1, "websites", "default/blog", [], 0, 0),
         Request(at, 1, 1, "GET", "/api/v1/pods", "", "", b""),
         Answer(at, 1, 200, {}, b"{}"),
+        Resume(at, 1, False, True),
         End(end, 1, "done", None, None, 0.5, 0.0),
     ]
 

@@ -45,8 +45,11 @@ __all__ = [
     "rows_in",
 ]
 
-FORMAT: Final = 3
-"""The version of the format; a reader refuses a higher one. In 1 no entry was flat, in 2 there was no `OtherWrite`."""
+FORMAT: Final = 4
+"""The version of the format; a reader refuses a higher one.
+
+In 1 no entry was flat, in 2 there was no `OtherWrite`, in 3 a `Resume` was not flat.
+"""
 
 
 class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -266,6 +269,7 @@ class OtherWrite(Entry, tag=17, array_like=True, frozen=True, gc=False):
 FLAT: Final[dict[int, tuple[type[Entry], int]]] = {
     2: (Batch, 5),
     5: (Begin, 8),
+    6: (Resume, 5),
     7: (Request, 9),
     8: (Answer, 6),
     12: (End, 8),

@@ -56,7 +56,7 @@ _DISCOVERY: Final = re.compile(r"/api(/[^/]+)?|/apis(/[^/]+){0,2}")
 _HEADERS: Final = ("warning", "retry-after")
 """The headers that clients read; the second one only of errors."""
 _NO_HEADERS: Final[dict[str, str]] = {}
-_BATCH, _BEGIN, _REQUEST, _ANSWER, _END = FLAT
+_BATCH, _BEGIN, _RESUME, _REQUEST, _ANSWER, _END = FLAT
 _CODES: Final[dict[type[Any], int]] = {Init: 0, InitApply: 1, Apply: 3, Delete: 4}
 _APPLY: Final = frozenset({Apply})
 
@@ -223,7 +223,10 @@ class Recorder:
 
     def _record_write(self, write: Write) -> None:
         """Records a write outside of the recorded reconciles, if it is to an object that a cache may hold."""
-        if current_task() is not None or not any(one.concerns(write.gvk) for one in cluster_sources(self._cluster)):
+        task = CURRENT.get()
+        if task is not None and task.requests >= 0:
+            return  # nearly always
+        if not any(one.concerns(write.gvk) for one in cluster_sources(self._cluster)):
             return
         gvk = write.gvk
         words = gvk.group, gvk.version, gvk.kind, write.name, write.namespace, write.resource_version
@@ -345,10 +348,11 @@ class Recorder:
 
     def resumed(self, task: TracedTask, waited_for: Any, error: BaseException | None) -> None:
         """Records that a task goes on; not called if it only goes on inside of a request."""
-        is_cancelled = isinstance(error, asyncio.CancelledError)
+        clock, values = self._clock, self._values
+        is_cancelled = error is not None and isinstance(error, asyncio.CancelledError)
+        values += (_RESUME, clock(), task.number, waited_for is None, is_cancelled)
         if self._flush_timer is None:
             self._wake()
-        self._add(entries.Resume(self._now(), task.number, waited_for is None, is_cancelled))
 
     # --- the event loop ---------------------------------------------------------------------------------------------
 
