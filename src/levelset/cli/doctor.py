@@ -65,12 +65,18 @@ async def _server(client: Client) -> CheckResults:
         version = json.loads(response.body).get("gitVersion", "of an unknown version")
     except Unreachable as error:
         yield CheckResult("fail", "server", str(error), "is it running, and is the address in the kubeconfig right?")
+    except Unauthorized as error:
+        yield _rejected(error)
     except (ApiError, ValueError, AttributeError) as error:
         yield CheckResult(
             "fail", "server", f"it does not respond as an API server does: {error}", "is this its address?"
         )
     else:
         yield CheckResult("ok", "server", f"Kubernetes {version}")
+
+
+def _rejected(error: Unauthorized) -> CheckResult:
+    return CheckResult("fail", "credentials", str(error), "the token or certificate is not accepted: renew it")
 
 
 async def _clock(client: Client) -> CheckResults:
@@ -95,7 +101,7 @@ async def _identity(client: Client) -> CheckResults:
     try:
         review = await client.create(wanted)
     except Unauthorized as error:
-        yield CheckResult("fail", "credentials", str(error), "the token or certificate is not accepted: renew it")
+        yield _rejected(error)
     except NotFound:
         yield CheckResult("info", "credentials", "the server has no SelfSubjectReview API")
     except (ApiError, LevelsetError) as error:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import Final
@@ -191,7 +190,7 @@ class FaultInjector:
             is_of_user = acting is not None and acting[0] == _USER
             return is_of_user or self._outage(f"{_WEBHOOK}{hook.gvk.kind}") is None
 
-        return replace(hook, conditions=[*hook.conditions, is_called])
+        return msgspec.structs.replace(hook, conditions=[*hook.conditions, is_called])
 
     def _outage(self, what: str) -> Outage | None:
         now = timing.now()
