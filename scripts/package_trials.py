@@ -223,7 +223,7 @@ def _try_systems(it: Installation, packages: Sequence[Package]) -> None:
     _expect(packages[0].version, it.run("levelset-dcp version"))
     with it.serving(f"levelset up {' '.join(_SYSTEMS)} --output json") as ready:
         _expect("Deployment (apps/v1)", ready["watches"])
-        _expect("AgentRuntime (omnia.altairalabs.ai/v1alpha1)", ready["watches"])
+        _expect("AgentRuntime (omnia.altairalabs.ai/v1alpha2)", ready["watches"])
 
 
 _TRIALS: Final[Sequence[Callable[[Installation, Sequence[Package]], None]]] = (
