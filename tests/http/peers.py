@@ -36,6 +36,8 @@ class Peer:
         self.connections = 0
         self.ended = asyncio.Semaphore(0)
         """Released once for each connection that has ended."""
+        self.responded = asyncio.Semaphore(0)
+        """Released once for each response that was sent."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -46,6 +48,7 @@ class Peer:
                 response = self._responses.popleft()
                 writer.write(response)
                 await writer.drain()
+                self.responded.release()
                 if not response or not self._stays:
                     break
         except (asyncio.IncompleteReadError, ConnectionError):

@@ -157,3 +157,20 @@ def test_the_image_of_an_ephemeral_container_is_checked_after_a_valid_one() -> N
         }
         set_pod_defaults(pod)
         assert [one.field for one in kind_rules("", "Pod").validate(pod, pod)] == expected
+
+
+@pytest.mark.parametrize("group", ["containers", "initContainers"])
+def test_the_amounts_of_a_container_are_checked_after_a_valid_one(group: str) -> None:
+    def causes(resources: dict[str, Any]) -> list[str]:
+        others = {"containers": [{"name": "b", "image": "b:1"}]} if group != "containers" else {}
+        spec: dict[str, Any] = {**others, group: [{"name": "a", "image": "a:1", "resources": resources}]}
+        pod: dict[str, Any] = {"metadata": {"name": "p"}, "spec": spec}
+        set_pod_defaults(pod)
+        return [one.field for one in kind_rules("", "Pod").validate(pod, None)]
+
+    path = f"spec.{group}[0].resources"
+    assert causes({"limits": {"cpu": "1"}}) == causes({"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}) == []
+    assert causes({"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}) == [f"{path}.requests"]
+    assert causes({"limits": {"cpu": "-1"}}) == [f"{path}.limits[cpu]", f"{path}.requests[cpu]"]
+    assert set(causes({"limits": {"apples": "1"}})) == {f"{path}.limits[apples]", f"{path}.requests[apples]"}
+    assert causes({"claims": [{"name": "c"}]}) == [f"{path}.claims[0]"]

@@ -62,7 +62,7 @@ class Members:
     Those of a map have any name, and the same type, which is `values`.
     """
 
-    __slots__ = ("always", "below", "is_flat", "is_struct", "leaves", "lists", "omitted", "plans", "present", "zeros")
+    __slots__ = ("always", "below", "is_plain", "is_struct", "leaves", "lists", "omitted", "plans", "present", "zeros")
 
     def __init__(
         self,
@@ -82,11 +82,11 @@ class Members:
         self.leaves = frozenset(name for name, kind in types.items() if kind in _SCALARS)
         self.lists = frozenset(name for name, kind in types.items() if kind == "array")
         self.plans: dict[tuple[str, ...], _Plan] = {}
-        self.is_flat = not structs and values is None
-        """Whether no member has members."""
         self.zeros = tuple(_find_zeros(schemas, structs, present))
         """What Go writes for a member that is absent: null for a list or a map, an empty struct, "", 0 or false."""
         self.always = frozenset(name for name, _ in self.zeros)
+        self.is_plain = not (structs or self.zeros) and values is None
+        """Whether no member has members or is always there: then there is nothing to do but for an empty member."""
 
 
 def _find_zeros(schemas: Mapping[str, Any], structs: set[str], present: frozenset[str]) -> Iterator[tuple[str, Any]]:
@@ -163,10 +163,10 @@ def _walk(members: Members, tree: dict[str, Any], removed: Removed | None) -> No
         value: Any = tree.get(name)
         # Compares classes, since JSON has no subclasses: `isinstance` would cost more than all the rest.
         if value.__class__ is dict:
-            if value or below.zeros:
+            if (value or below.zeros) and not (below.is_plain and all(value.values())):
                 _walk(below, value, removed)
         elif value:
-            is_plain = below.is_flat and not below.zeros  # then most items have nothing to do, without a call
+            is_plain = below.is_plain
             for one in value:
                 if one.__class__ is dict and not (is_plain and all(one.values())):
                     _walk(below, one, removed)

@@ -55,6 +55,7 @@ __all__ = [
     "check_quantity",
     "check_resource_list",
     "check_resource_name",
+    "has_valid_resources",
     "is_extended_resource",
     "is_native_resource",
     "is_overcommit_allowed",
@@ -370,6 +371,16 @@ def _container_resources(value: Any, at: str, out: list[Cause], pod: Any) -> Non
 
 
 _plain_resources: Final = remembered(_resources)
+
+
+def has_valid_resources(containers: Any) -> bool:
+    """Whether no rule is broken by the resources of any of these; those with claims need the Pod, and are not read."""
+    out: list[Cause] = []
+    for container in containers or ():
+        resources = container.get("resources")
+        if resources and "claims" not in resources:
+            _plain_resources(resources, "", out, None)
+    return not out
 
 
 def _resource_request(name: str, amount: Quantity, limits: Any, at: str, out: list[Cause]) -> None:

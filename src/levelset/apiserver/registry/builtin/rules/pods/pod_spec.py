@@ -25,6 +25,7 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_containers import (
     check_init_containers,
     check_pod_resources,
     check_resource_list,
+    has_valid_resources,
 )
 from levelset.apiserver.registry.builtin.rules.pods.pod_scheduling import (
     AFFINITY,
@@ -82,7 +83,7 @@ _NOT_READ: Final = frozenset({"args", "command", "image"})
 
 
 def _what_rules_read(spec: Any) -> bytes:
-    """The spec, encoded, without what rules do not read: the same for templates of which only the image differs."""
+    """The spec, encoded, without what rules do not read, and amounts: the same where only these or the image differ."""
     groups = {group: [_read_of(one) for one in spec[group] or ()] for group in _READ_IN_PART if group in spec}
     return encode_tree({**spec, **groups})
 
@@ -92,13 +93,16 @@ def _read_of(container: Any) -> Any:
     read["image"] = bool(container.get("image"))
     if read.get("env"):
         read["env"] = [one if "valueFrom" in one else one.get("name") for one in read["env"]]
+    resources = read.get("resources")
+    if resources and "claims" not in resources:
+        read["resources"] = None  # amounts are many: they are checked each time
     return read
 
 
 def check_pod_spec(spec: Any, at: str, out: list[Cause], *, name: str = "", is_pod: bool = False) -> None:
     """Checks the spec of a Pod, or of a template, which has no name."""
     known, key = _VALID[is_pod], _what_rules_read(spec)
-    if key in known:
+    if key in known and all(has_valid_resources(spec[group]) for group in _READ_IN_PART if group in spec):
         return
     before = len(out)
     _check_pod_spec(spec, at, out, name=name, is_pod=is_pod)
