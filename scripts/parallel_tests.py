@@ -38,6 +38,7 @@ FIRST = [
 ]
 """Folders that take longest, by processor time; some are part of another one, which then runs without them."""
 _NO_TESTS = 5
+_SUMMARY = re.compile(r"^(?:=+ )?(.* in [0-9.]+s\b.*)$", re.MULTILINE)
 _COUNTS = re.compile(r"(\d+) (passed|failed|error|skipped|xfailed)")
 
 
@@ -51,9 +52,19 @@ class Finished(NamedTuple):
 
     @property
     def counts(self) -> Counter[str]:
-        """The numbers of the last line of pytest."""
-        lines = self.output.splitlines() or [""]
-        return Counter({word: int(number) for number, word in _COUNTS.findall(lines[-1])})
+        """The numbers of pytest's summary, after which a process may still complain of what it finds at its end."""
+        found = _SUMMARY.findall(self.output) or [""]
+        return Counter({word: int(number) for number, word in _COUNTS.findall(found[-1])})
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a test failed, or nothing says that one was run."""
+        return self.code not in {0, _NO_TESTS} or (self.code == 0 and not self.counts)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether pytest's summary is the last that was printed."""
+        return bool(_SUMMARY.fullmatch(self.output.rstrip().rpartition("\n")[2]))
 
 
 def main() -> int:
@@ -64,8 +75,9 @@ def main() -> int:
     failed, counts = list[str](), Counter[str]()
     for finished in run(folders, processes=2 * (os.cpu_count() or 1)):
         counts.update(finished.counts)
-        if finished.code not in {0, _NO_TESTS}:
+        if finished.has_failed:
             failed.append(finished.folder)
+        if finished.has_failed or not finished.is_clean:
             print(finished.output)
         summary = ", ".join(f"{number} {word}" for word, number in finished.counts.items()) or "no test"
         elapsed = time.monotonic() - began
