@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from levelset import (
 from levelset.aio import Crashed
 from levelset.client import Call, Response, Send
 from levelset.errors import ConfigError, ServerFailed, Unreachable
+from levelset.storage import MemoryStorage, Page
 from levelset.testing import START, Cluster, Stuck, faults, open_cluster, run, virtual
 from tests.testing.shop import ConfigMap, Order, OrderSpec, Parcel, make_packing, order
 
@@ -154,6 +156,40 @@ async def test_settled_names_the_cache_that_stays_stale() -> None:
         await cluster.create(order())
         with pytest.raises(AssertionError, match=r"(?s)the cache of .*Order is not up to date: test/one"):
             await cluster.settled()
+
+
+@virtual
+async def test_settled_names_a_stale_cache_beside_other_pending_work() -> None:
+    late = faults.delayed_watch(600.0, kinds=("Order",))
+    async with open_cluster() as cluster:
+        await cluster.create(order())
+        async with cluster.running(make_packing(), faults=[late]):
+            with pytest.raises(AssertionError, match=r"(?s)caches are not synced.*Order is not up to date: test/one"):
+                await cluster.settled()
+
+
+@virtual
+async def test_settled_reads_what_is_stored_only_when_no_work_is_pending() -> None:
+    class CountingStorage(MemoryStorage):
+        lists = 0
+
+        def list_nowait(self, prefix: str, **options: Any) -> Page:
+            self.lists += 1
+            return super().list_nowait(prefix, **options)
+
+    async def dawdle(found: Order, ctx: Context) -> None:
+        for _ in range(50):
+            await asyncio.sleep(1)
+
+    storage = CountingStorage()
+    async with open_cluster(storage=storage) as cluster:
+        await cluster.create(order())
+        async with cluster.running(Controller(Order, dawdle, name="dawdling")):
+            await cluster.until(ONE)
+            before = storage.lists
+            await cluster.settled()
+            assert cluster.now() - START == timedelta(seconds=50)
+            assert storage.lists - before < 10
 
 
 @virtual

@@ -39,13 +39,12 @@ async def wait_settled(
     while True:
         if environment.loop is not None:
             await environment.loop.idle()
-        found = [
-            *map(str, failing_reconciles(environment, allow_errors)),
-            *pending_work(environment, soon=soon),
-            *await _outdated_caches(environment),
-        ]
+        found = [*map(str, failing_reconciles(environment, allow_errors)), *pending_work(environment, soon=soon)]
+        is_late = timing.now() >= until
+        if not found or is_late:  # reading all that is stored is dear, and needless while work is pending
+            found += await _outdated_caches(environment)
         quiet = 0 if found else quiet + 1
-        if quiet >= (_QUIET if environment.loop is None else 1) or timing.now() >= until:
+        if is_late or quiet >= (_QUIET if environment.loop is None else 1):
             return found
         if environment.loop is None:
             await asyncio.sleep(_PAUSE)
