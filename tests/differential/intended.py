@@ -31,7 +31,7 @@ def _loopback(_step: Any, theirs: Any, ours: Any) -> bool:
 def _service_of_status(step: Any, theirs: Any, ours: Any) -> bool:
     path = (step.get("do") or "").partition(" ")[2]
     is_status = "/services/" in path and path.endswith("/status")
-    return is_status and ours["status"] == 404 and theirs["status"] in (201, 422)
+    return is_status and ours["status"] == 404 and theirs["status"] in (201, 400, 422, 500)
 
 
 def _root_paths(step: Any, theirs: Any, ours: Any) -> bool:

@@ -18,7 +18,7 @@ _TIME = re.compile(r"(20[0-9]{2}-[0-9]{2}-[0-9]{2})T[0-9:]+(\.[0-9]+)?Z")
 _ADDRESS = re.compile(r"\b10\.96\.[0-9]+\.[0-9]+\b")
 _NODE_PORT = re.compile(r":3[0-2][0-9]{3}/")  # of a cell of a table
 _VERSIONS = re.compile(
-    r"(in record|in the precondition|object meta:|resource version:|UID in precondition:)\s*\(?[0-9]+\)?"
+    r"(in record|in the precondition|object meta:|resource version:|(?:UID|Version) in precondition:)\s*\(?[0-9]+\)?"
 )
 HEADERS = ("content-type", "warning", "retry-after")
 

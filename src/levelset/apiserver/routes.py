@@ -355,6 +355,20 @@ async def _review_current(call: Call) -> Response:
     return _review(call)
 
 
+def _complete_review(call: Call, metadata: Tree, version: str) -> None:
+    """Makes the metadata of a review what upstream checks."""
+    if call.served.kind == "TokenReview":
+        metadata.pop("namespace", None)
+    if version:
+        metadata["resourceVersion"] = version
+    if call.served.namespaced:
+        metadata["namespace"] = call.namespace
+    for name in _SYSTEM_METADATA:
+        metadata.pop(name, None)
+    if not metadata.get("generation"):
+        metadata.pop("generation", None)
+
+
 def _review(call: Call) -> Response:
     """Evaluates a review (an object that is a question, such as SelfSubjectAccessReview); nothing is stored."""
     state, served, request = call.state, call.served, call.request
@@ -367,14 +381,8 @@ def _review(call: Call) -> Response:
         options = replace(options, duplicates=body.duplicates)
     # What is wrong is found by the evaluation.
     decoded = strategy.decode_new(served, call.namespace, body.tree, options)
-    if served.kind == "TokenReview":
-        body.tree["metadata"].pop("namespace", None)
-        body.tree["metadata"] |= {"resourceVersion": decoded.version} if decoded.version else {}
-    if served.namespaced:
-        body.tree["metadata"]["namespace"] = call.namespace
     reviewed = body.tree
-    for name in _SYSTEM_METADATA:  # as upstream, before a review is checked
-        reviewed["metadata"].pop(name, None)
+    _complete_review(call, reviewed["metadata"], decoded.version)
     now = meta.write_timestamp(state)
     if served.kind == "SelfSubjectReview":
         reviewed["metadata"]["creationTimestamp"] = now

@@ -33,6 +33,7 @@ __all__ = [
     "cap_updates",
     "entry_time",
     "fit_to_schema",
+    "has_managers",
     "is_plain_apply",
     "is_reset",
     "managed_fields",
@@ -407,6 +408,11 @@ def _overlaps(entry: ManagedEntry, fields: FieldSet) -> bool:
 def is_reset(managed: Tree) -> bool:
     """Whether this value of `managedFields` removes all owners: `[]`, or a list with one empty entry."""
     return isinstance(managed, list) and managed in ([], [{}])
+
+
+def has_managers(managed: Tree) -> bool:
+    """Whether this value of `managedFields` can be read, and has entries."""
+    return bool(_parse_or_empty(managed))
 
 
 def as_object(tree: Tree) -> dict[str, Tree]:

@@ -60,9 +60,9 @@ REFUSED: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
         {"type": "object", "properties": {"b": {"type": "integer"}}, "default": {"b": "x"}},
         [("default.b", "TypeInvalid")],
     ),
-    ({"type": 5}, [("type", "TypeInvalid")]),
-    ({**TEXT, "required": "x"}, [("required", "TypeInvalid")]),
-    ({**TEXT, "maxLength": 1.5}, [("maxLength", "TypeInvalid")]),
+    ({"type": 5}, [("type", "Undecodable")]),
+    ({**TEXT, "required": "x"}, [("required", "Undecodable")]),
+    ({**TEXT, "maxLength": 1.5}, [("maxLength", "Undecodable")]),
 ]
 
 

@@ -200,7 +200,7 @@ def test_embedded_metadata_is_typed() -> None:
     schema = spec(t={"type": "object", "x-kubernetes-embedded-resource": True, FREE: True})
     embedded = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 5, "labels": {"a": "b c"}}}
     _, outcome = admitted(schema, {"t": embedded})
-    assert fields(outcome) == [("spec.t.metadata.labels", "Invalid"), ("spec.t.metadata", "Invalid")]
+    assert fields(outcome) == [("spec.t.metadata.labels", "Invalid"), ("spec.t.metadata", "Undecodable")]
 
 
 @pytest.mark.parametrize("value", [{"a": "x", "b": 1}, {"a": None}, {"a": 1}])

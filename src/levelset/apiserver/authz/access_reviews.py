@@ -158,7 +158,7 @@ def _check(served: ServedResource, tree: Object) -> list[Cause]:
     if served.kind != "SelfSubjectAccessReview" and not spec.get("user") and not spec.get("groups"):
         causes.append(field_errors.invalid("spec.user", "", "at least one of user or group must be specified"))
     causes += _check_selectors(resource)
-    others = {name for name in map_member(tree, "metadata") if name not in _IGNORED_METADATA}
+    others = {name for name, value in map_member(tree, "metadata").items() if value and name not in _IGNORED_METADATA}
     if others and not served.namespaced:
         causes.append(field_errors.invalid("metadata", tree["metadata"], "must be empty"))
     return causes + (_check_local(tree, resource, path) if served.kind.startswith("Local") else [])
@@ -203,7 +203,8 @@ def _ignored_selectors(resource: Object) -> list[str]:
 def _check_local(tree: Object, resource: Any, path: Any) -> list[Cause]:
     namespace = map_member(tree, "metadata").get("namespace") or ""
     causes: list[Cause] = []
-    others = {name: value for name, value in tree.get("metadata", {}).items() if name not in _OWN_METADATA}
+    given = map_member(tree, "metadata").items()
+    others = {name: value for name, value in given if value and name not in _OWN_METADATA}
     if others:
         causes.append(field_errors.invalid("metadata", others, "must be empty except for namespace"))
     if resource is not None and (resource.get("namespace") or "") != namespace:

@@ -62,7 +62,8 @@ class OpenApiEndpoint:
 
     def respond(self, request: Request) -> Response | Awaitable[Response] | None:
         """The response to a request for a document; None if the path is not a served OpenAPI path."""
-        if request.segments[:1] == ("openapi",):
+        is_index = request.segments == ("openapi", "v3")  # which upstream answers whatever the method
+        if request.segments[:1] == ("openapi",) and not is_index:
             check_read_method(request)
         match request.segments:
             case ("openapi", "v2"):

@@ -78,6 +78,8 @@ def apply_schema(
     `dropped` are the unknown fields that were removed before.
     """
     managed_fields = tree["metadata"].pop("managedFields", None)
+    if served.custom and managed_fields == []:
+        managed_fields = None  # as upstream, which writes the metadata of a custom resource before it reads them
     schema = served.schema()
     admission = FINE if schema is None else schema.admit(tree, old)
     if admission is not FINE and check is not None:
@@ -86,10 +88,15 @@ def apply_schema(
         _report_fields(served, [*dropped, *admission.dropped], options)
     if admission is FINE:
         return DecodedObject([], managed_fields)
-    wrong = None if served.custom else admission.type_error
+    wrong = _undecodable(admission.causes) if served.custom else admission.type_error
     if wrong is not None:
         raise Undecodable(f"the object cannot be decoded as {served.kind}: {wrong.field}: {wrong.message}")
     return DecodedObject([] if served.rules.complete else list(admission.causes), managed_fields)
+
+
+def _undecodable(causes: Iterable[Cause]) -> Cause | None:
+    """The first cause that is found while an object is decoded: of the metadata of an embedded object."""
+    return next((one for one in causes if one.reason == field_errors.UNDECODABLE), None)
 
 
 def _report_fields(served: ServedResource, unknown: Iterable[str], options: WriteOptions) -> None:

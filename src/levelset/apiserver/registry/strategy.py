@@ -51,6 +51,7 @@ from levelset.patch.field_paths import path
 from levelset.patch.field_sets import EMPTY, FieldSet
 from levelset.patch.json_patch import json_equal
 from levelset.patch.managed_fields import (
+    has_managers,
     managed_fields,
     same_object,
     track_update,
@@ -120,6 +121,10 @@ def decode_replacement(
         apply_schema(served, tree, options, dropped=dropped)
         if "ownerReferences" in tree["metadata"]:
             _warn_of_owners(tree["metadata"], options)
+        if served.rules.default is not None:
+            served.rules.default(tree)  # which reads the times
+    except BadTime as error:
+        raise Undecodable(str(error)) from error
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
@@ -192,7 +197,7 @@ def complete_new(
             _warn_of_owners(metadata, options)
         if rules.default is not None:
             rules.default(tree)
-        if decoded.managed_fields is not None:
+        if decoded.managed_fields is not None and (is_applied or has_managers(decoded.managed_fields)):
             tree["metadata"]["managedFields"] = decoded.managed_fields
             if not is_applied:
                 _track_given_fields(state, served, tree, options)
@@ -321,6 +326,8 @@ def _prepare_update(
     dropped = meta.read_metadata(new)
     check_name_and_namespace(new, before.get("namespace"), before["name"])
     given_fields = new["metadata"].get("managedFields")
+    if served.custom and not given_fields:
+        given_fields = None  # as in `apply_schema`
     is_tracked = applied or _decode_ignored(served, old, new, options)
     new = restrict_to_subresource(served, old, new, options.subresource)
     meta.inherit_metadata(new["metadata"], before)

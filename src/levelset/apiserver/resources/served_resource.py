@@ -114,6 +114,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     graceful: bool = False
     # Whether a deletion that says nothing else leaves the dependents alone, for the oldest kinds.
     orphans: bool = False
+    # Whether other objects may depend on one of this kind: the deletion of one that cannot have any never waits.
+    has_dependents: bool = True
     # Whether the kind's own checks of metadata refuse finalizers without a domain.
     finalizers_need_slash: bool = False
     metadata_checks: MetadataChecks = MetadataChecks()

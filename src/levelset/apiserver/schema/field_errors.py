@@ -6,6 +6,7 @@ integer: "string"`.
 
 import json
 from collections.abc import Iterable
+from typing import Final
 
 from levelset.apiserver.schema.schema_nodes import Tree
 from levelset.errors import Cause
@@ -27,6 +28,10 @@ __all__ = [
 ]
 
 LONGEST = 300
+
+
+UNDECODABLE: Final = "Undecodable"
+"""The reason of a cause that upstream finds while it decodes an object: it answers 400, and not 422."""
 
 
 def show(value: Tree) -> str:

@@ -72,9 +72,8 @@ def malformed(node: Node, path: str) -> list[Cause]:
     for keyword in node.malformed:
         value = node.raw.get(keyword) if keyword else None
         field = join(path, keyword) if keyword else path
-        causes.append(
-            field_errors.type_invalid(field, field_errors.kind_of(value), "must be of the type that OpenAPI gives it")
-        )
+        problem = f"{field_errors.kind_of(value)} is not of the type that OpenAPI gives it"
+        causes.append(Cause(field, field_errors.UNDECODABLE, problem))
     for part, child in children(node):
         causes += malformed(child, join(path, part))
     return causes

@@ -13,7 +13,12 @@ from levelset.apiserver.registry.strategy import ignored_fields
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import Compiled, field_errors
-from levelset.apiserver.verbs.create_and_update import WriteResult, create, guaranteed_update
+from levelset.apiserver.verbs.create_and_update import (
+    WriteResult,
+    check_resource_version,
+    create,
+    guaranteed_update,
+)
 from levelset.apiserver.verbs.subresources import scale
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.large_bodies import is_json_body
@@ -125,9 +130,11 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         version = config["metadata"].get("resourceVersion")  # an apply that changes nothing returns the live one
         if version is not None and version != old["metadata"]["resourceVersion"]:
             self.check_fields()
-            raise status_errors.stale(served, self.name, version or "0")
+            check_resource_version(served, self.name, version, old)
         check = self.check_fields
         try:
+            if options.subresource == "scale":
+                scale.check_applied_replicas(served, self.name, config)
             return strategy.prepare_update(self.state, served, old, merged, options, applied=True, check=check)
         except Undecodable as error:
             raise _inconvertible(served, config["metadata"], error) from error
@@ -197,7 +204,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         if config.__class__ is not dict:
             raise BadRequest("an applied object must be an object")
         if self.options.subresource == "scale":
-            config = scale.object_from_scale(served, self.name, config)
+            config = self._read_scale(config)
         if config.get("apiVersion") != served.api_version or config.get("kind") != served.kind:
             found = f"{config.get('apiVersion')} {config.get('kind')}"
             raise BadRequest(f"the applied object must be {served.api_version} {served.kind}, not {found}")
@@ -218,6 +225,13 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         check_name_and_namespace(config, self.namespace, self.name)
         checked: Tree = config
         return checked
+
+    def _read_scale(self, config: Tree) -> Tree:
+        """The configuration of the object behind an applied Scale."""
+        try:
+            return scale.object_from_scale(self.served, self.name, config)
+        except BadPatch as error:
+            raise _untyped(self.served, {"name": self.name}, error) from error
 
     def _report_repeated(self, lines: list[str]) -> None:
         """Warns about repeated keys of a YAML body, or raises BadRequest, as the request says."""

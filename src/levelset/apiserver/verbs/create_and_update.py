@@ -37,7 +37,16 @@ from levelset.patch.managed_fields import managed_fields, same_object
 from levelset.re2.step_budget import StepsExceeded, within
 from levelset.storage import Item, Mismatch
 
-__all__ = ["Change", "WriteResult", "create", "create_complete", "guaranteed_update", "mutate", "update"]
+__all__ = [
+    "Change",
+    "WriteResult",
+    "check_resource_version",
+    "create",
+    "create_complete",
+    "guaranteed_update",
+    "mutate",
+    "update",
+]
 
 GENERATE_NAME_ATTEMPTS: Final = 8
 CLAIM_ATTEMPTS: Final = 16
@@ -104,7 +113,7 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
             return await _commit_guarded(state, served, namespace, tree, guards)
         return await commit.write(state, served, served.key(namespace, metadata["name"]), tree)
     except Mismatch as error:
-        again = _draft_again(served, namespace, metadata["name"], error, draft if attempts > 1 else None)
+        again = _draft_again(served, namespace, metadata, error, draft if attempts > 1 else None)
         return await create(state, served, namespace, again, options, applied=applied, attempts=attempts - 1)
     finally:
         in_flight.end(tree)
@@ -166,11 +175,11 @@ async def update(
     body = encode_tree(tree) if source is None else source
     unused = [] if source is None else [tree]  # for the first attempt
 
-    def replace(old: Tree, item: Item) -> strategy.PreparedUpdate:
+    def replace(old: Tree, _item: Item) -> strategy.PreparedUpdate:
         new = unused.pop() if unused else decode_tree(body)
         if options.is_large:
             _may_leave_loop(state, served, new)
-        _check_preconditions(served, name, new, old, item)
+        _check_preconditions(served, name, new, old)
         return strategy.prepare_update(state, served, old, new, options)
 
     return await guaranteed_update(state, served, namespace, name, replace, options=options)
@@ -388,37 +397,46 @@ def _unused_name(state: ServerState, served: ServedResource, namespace: str | No
         name = meta.generate_name(base, state.random)
         if state.reader.get_nowait(served.key(namespace, name)) is None:
             return name
-    error = status_errors.already_exists(served, base)
-    error.details = {**error.details, "retryAfterSeconds": 1}
-    raise error
+    raise status_errors.no_unique_name(served, base)
 
 
 def _draft_again(
-    served: ServedResource, namespace: str | None, name: str, error: Mismatch, draft: bytes | None
+    served: ServedResource, namespace: str | None, metadata: Tree, error: Mismatch, draft: bytes | None
 ) -> Tree:
     """The draft of an object that lost a unique value to another one; raises if that is not what went wrong."""
+    name, is_generated = metadata["name"], bool(metadata.get("generateName"))
     if error.key == served.key(namespace, name):
-        _raise_if_exists(served, name, error.current)
+        _raise_if_exists(served, name, error.current, is_generated=is_generated)
     if draft is None or error.current is None:
         raise error
     return cast("Tree", msgspec.json.decode(draft))
 
 
-def _raise_if_exists(served: ServedResource, name: str, current: Item | None) -> None:
-    if current is not None:
-        raise status_errors.already_exists(served, name, deleting=is_deleting(msgspec.json.decode(current.value)))
+def _raise_if_exists(served: ServedResource, name: str, current: Item | None, *, is_generated: bool = False) -> None:
+    """Raises AlreadyExists; as upstream, an object with a `generateName` is taken to have a generated name."""
+    if current is None:
+        return
+    if is_generated:
+        raise status_errors.no_unique_name(served, name)
+    raise status_errors.already_exists(served, name, deleting=is_deleting(msgspec.json.decode(current.value)))
 
 
-def _check_preconditions(served: ServedResource, name: str, tree: Tree, old: Tree, item: Item) -> None:
+def _check_preconditions(served: ServedResource, name: str, tree: Tree, old: Tree) -> None:
     """Raises Conflict unless the object has the resourceVersion and the uid in the tree, where it has them."""
     version, uid = _metadata_text(tree, "resourceVersion"), _metadata_text(tree, "uid")
     found = old["metadata"].get("uid")
     if uid and uid != found:
         raise _other_uid(served, tree["metadata"].get("namespace"), name, uid, found)
-    if version in ("", "0") and not served.rules.unconditional_update:
-        cause = field_errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise status_errors.invalid(served, name, [cause], kind=served.plural)
-    if version not in ("", "0", str(item.revision)):
+    check_resource_version(served, name, version, old)
+
+
+def check_resource_version(served: ServedResource, name: str, version: str, old: Tree) -> None:
+    """Raises Invalid if the kind needs a resourceVersion and there is none, and Conflict if it is an old one."""
+    if version in ("", "0"):
+        if not served.rules.unconditional_update:
+            cause = field_errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise status_errors.invalid(served, name, [cause], kind=served.plural)
+    elif version != old["metadata"]["resourceVersion"]:
         raise status_errors.stale(served, name, version)
 
 

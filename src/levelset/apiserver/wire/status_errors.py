@@ -46,6 +46,7 @@ __all__ = [
     "missing_namespace",
     "no_representation",
     "no_such_resource",
+    "no_unique_name",
     "not_acceptable",
     "not_found",
     "page_not_found",
@@ -233,7 +234,7 @@ def _cause(cause: Cause) -> dict[str, Any]:
 def _retry_after(error: ApiError) -> int | None:
     if isinstance(error, TooManyRequests):
         return max(1, round(error.retry_after or 1))
-    return 1 if isinstance(error, FutureRevision) else None
+    return 1 if isinstance(error, FutureRevision) else error.details.get("retryAfterSeconds")
 
 
 _CORE_KINDS: Final = frozenset({"Event"})
@@ -260,6 +261,13 @@ def already_exists(served: ServedResource, name: str, *, deleting: bool = False)
     """409: the name is taken; `deleting` if the object with that name is being deleted."""
     prefix = "object is being deleted: " if deleting else ""
     return AlreadyExists(f'{prefix}{served.qualified} "{name}" already exists', details=details_of(served, name))
+
+
+def no_unique_name(served: ServedResource, name: str) -> AlreadyExists:
+    """409: the name that was generated for an object is taken; the client should try again."""
+    error = already_exists(served, name)
+    text = f"{error}, the server was not able to generate a unique name for the object"
+    return AlreadyExists(text, details={**error.details, "retryAfterSeconds": 1})
 
 
 def conflict(served: ServedResource, name: str, problem: str) -> Conflict:

@@ -70,7 +70,7 @@ async def test_preserve_unknown_fields_must_be_false() -> None:
         ({"strategy": "Webhook"}, "spec.conversion.webhook.clientConfig", "FieldValueRequired"),
         (
             {"strategy": "None", "webhook": {"conversionReviewVersions": ["v1"]}},
-            "spec.conversion.webhook",
+            "spec.conversion.conversionReviewVersions",
             "FieldValueForbidden",
         ),
     ],

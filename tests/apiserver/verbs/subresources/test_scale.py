@@ -1,7 +1,9 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from levelset.apiserver.registry.crd.scale_values import ScaleValues
 from levelset.apiserver.resources.served_resource import ScalePaths, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update
@@ -13,6 +15,9 @@ from tests.apiserver.support.server_state import make_served, make_state, widget
 
 async def start() -> tuple[ServerState, ServedResource, Any]:
     state, served = make_state()
+    assert served.scale is not None
+    values = ScaleValues(served.scale)
+    served = replace(served, rules=replace(served.rules, validate=values.validate, validate_part=values.validate_part))
     return state, served, (await create_and_update.create(state, served, "x", widget(spec={"replicas": 3}))).tree
 
 

@@ -230,6 +230,7 @@ def _rules(key: tuple[str, str]) -> Rules:
         warnings=object_warnings(*key),
         graceful=key == ("", "Pod"),
         orphans=key in (("", "ReplicationController"), (BATCH, "Job")),
+        has_dependents=key[1] != "Event",
         status_on_create=key == ("", "Node"),
         finalizers_need_slash=key not in PLAIN_FINALIZERS,
         metadata_checks=METADATA_CHECKS.get(key, MetadataChecks()),

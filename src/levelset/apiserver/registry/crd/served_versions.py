@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from levelset.apiserver.registry.crd.names import is_terminating
+from levelset.apiserver.registry.crd.scale_values import ScaleValues
 from levelset.apiserver.registry.crd.validation import expression_rules
 from levelset.apiserver.resources.catalog import sort_versions
 from levelset.apiserver.resources.json_members import list_member, map_member
@@ -128,10 +129,15 @@ def _rules(version: Object, schema: Callable[[], Compiled | None]) -> Rules:
     has_status = map_member(version, "subresources").get("status") is not None
     # The client's status is dropped from a new object; the defaults of the schema take its place, without an owner.
     defaults_status = has_status and "default" in map_member(map_member(source, "properties"), "status")
-    if expressions is None and not defaults_status:
+    paths = _scale(map_member(version, "subresources").get("scale"))
+    if expressions is None and not defaults_status and paths is None:
         return CUSTOM_RESOURCE_RULES
     prepare = functools.partial(_default_status, schema) if defaults_status else None
-    return msgspec.structs.replace(CUSTOM_RESOURCE_RULES, expressions=expressions, prepare_create=prepare)
+    rules = msgspec.structs.replace(CUSTOM_RESOURCE_RULES, expressions=expressions, prepare_create=prepare)
+    if paths is None:
+        return rules
+    values = ScaleValues(paths)
+    return msgspec.structs.replace(rules, validate=values.validate, validate_part=values.validate_part)
 
 
 def _default_status(schema: Callable[[], Compiled | None], tree: Object) -> None:

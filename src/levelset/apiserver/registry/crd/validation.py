@@ -6,6 +6,7 @@ conversion, and what cannot change. `expression_rules` makes the validator of a 
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from levelset.apiserver.expressions.match_conditions import CEL_IMPORT_STEPS
@@ -17,6 +18,7 @@ from levelset.apiserver.schema import check_structural, compile_schema, field_er
 from levelset.apiserver.schema.json_values import count_values
 from levelset.apiserver.schema.schema_nodes import as_list, as_map
 from levelset.apiserver.wire.json_path import parse_path
+from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import BadPointer, Cause
 from levelset.objects.codec import decode_tree, encode_tree
 from levelset.objects.json_tree import is_map
@@ -178,7 +180,7 @@ def _check_labels(names: Object, field: str) -> Iterator[Cause]:
 def _check_versions(spec: Object) -> Iterator[Cause]:
     versions = list_member(spec, "versions")
     for index, version in enumerate(versions):
-        yield from check_version(version, f"spec.versions[{index}]")
+        yield from check_version(version, f"spec.versions[{index}]", is_alone=len(versions) == 1)
     shown = versions or None
     if len({one.get("name") for one in versions}) != len(versions):
         yield field_errors.invalid("spec.versions", shown, "must contain unique version names")
@@ -190,7 +192,11 @@ def _check_conversion(spec: Object) -> Iterator[Cause]:
     conversion = map_member(spec, "conversion")
     strategy, hook = conversion.get("strategy"), conversion.get("webhook")
     if strategy == "None" and hook is not None:
-        yield field_errors.forbidden("spec.conversion.webhook", "should not be set when strategy is not set to Webhook")
+        words = "should not be set when strategy is not set to Webhook"
+        if hook.get("clientConfig") is not None:
+            yield field_errors.forbidden("spec.conversion.webhookClientConfig", words)
+        if hook.get("conversionReviewVersions"):
+            yield field_errors.forbidden("spec.conversion.conversionReviewVersions", words)
     elif strategy == "Webhook":
         yield from _check_webhook(hook)
     elif not strategy:
@@ -261,8 +267,8 @@ def _at(tree: Object, path: str) -> Any:
     return found
 
 
-def check_version(version: Object, path: str) -> list[Cause]:
-    """Validates one version of a CRD."""
+def check_version(version: Object, path: str, *, is_alone: bool = False) -> list[Cause]:
+    """Validates one version of a CRD; `is_alone` if it has no other."""
     name = version.get("name") or ""
     causes: list[Cause] = []
     if check_dns1035_label(name):
@@ -274,14 +280,24 @@ def check_version(version: Object, path: str) -> list[Cause]:
     else:
         status = map_member(version, "subresources").get("status") is not None
         wrong = check_structural(schema, f"{path}.schema.openAPIV3Schema", status=status)
+        if wrong and wrong[0].reason == field_errors.UNDECODABLE:
+            raise Undecodable(f"the definition cannot be decoded: {wrong[0].field}: {wrong[0].message}")
         causes += wrong or check_expressions(schema, f"{path}.schema.openAPIV3Schema")
         if not wrong:
             compile_schema(schema)  # now, in the thread of a large definition, rather than for the first object
     causes += _check_scale(map_member(version, "subresources").get("scale"), f"{path}.subresources.scale")
     for index, column in enumerate(list_member(version, "additionalPrinterColumns")):
         causes += _check_column(column, f"{path}.additionalPrinterColumns[{index}]")
-    causes += _check_selectable(list_member(version, "selectableFields"), schema, f"{path}.selectableFields")
+    check_selectable = partial(_check_unschematic, is_alone=is_alone) if schema is None else _check_selectable
+    causes += check_selectable(list_member(version, "selectableFields"), schema, f"{path}.selectableFields")
     return causes
+
+
+def _check_unschematic(fields: list[Any], _schema: Any, path: str, *, is_alone: bool) -> Iterator[Cause]:
+    """Selectable fields need a schema; upstream says so in other words if all versions have the same."""
+    words = "validations.schema is included" if is_alone else "`version.schema.openAPIV3Schema` is not included"
+    if fields:
+        yield field_errors.invalid(path, "", f"may only be set when {words}")
 
 
 def _check_warning(version: Object, path: str) -> Iterator[Cause]:

@@ -15,7 +15,16 @@ from levelset.apiserver.verbs.create_and_update import WriteResult, guaranteed_u
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
-from levelset.errors import ApplyConflict, BadRequest, Conflict, FieldConflict, Invalid, LevelsetError
+from levelset.errors import (
+    ApiError,
+    ApplyConflict,
+    BadPatch,
+    BadRequest,
+    Conflict,
+    FieldConflict,
+    Invalid,
+    LevelsetError,
+)
 from levelset.objects import LabelSelector
 from levelset.objects.json_tree import copy_tree, is_map
 from levelset.objects.lazy_pattern import Pattern
@@ -24,6 +33,7 @@ from levelset.storage import Item
 __all__ = [
     "SCALE_VIEW",
     "as_scale",
+    "check_applied_replicas",
     "conflict_of_scales",
     "get_scale",
     "object_from_scale",
@@ -128,14 +138,7 @@ async def _write_scale(
         _check_version(served, name, old, scale)
         new = served_tree(served, item)
         _set(new, _paths(served).spec, replicas)
-        if replicas >= 0:
-            return strategy.prepare_update(state, served, old, new, options)
-        cause = field_errors.invalid(_paths(served).spec, replicas, "should be a non-negative integer")
-        try:
-            strategy.prepare_update(state, served, old, new, options)
-        except Invalid as error:  # by the schema, which upstream checks before
-            raise status_errors.invalid(served, name, [*error.causes, cause]) from error
-        raise status_errors.invalid(served, name, [cause])
+        return strategy.prepare_update(state, served, old, new, options)
 
     return as_scale(served, await guaranteed_update(state, served, namespace, name, scaled, options=options))
 
@@ -175,11 +178,23 @@ def as_scale(served: ServedResource, written: WriteResult) -> WriteResult:
 
 def object_from_scale(served: ServedResource, name: str, scale: Tree) -> Tree:
     """Returns the applied configuration that corresponds to an applied Scale: only the replicas."""
-    given = _require_scale(None, name, scale)
+    replicas = _get(scale, ".spec.replicas")
+    if replicas is not None and _number(replicas) is None:
+        raise BadPatch(f".spec.replicas: expected numeric (int or float), got {replicas!r}", field="spec.replicas")
+    given = _require_scale(None, name, {**scale, "spec": {}})
     metadata = {word: value for word, value in _metadata(given).items() if word in ("name", "namespace")}
     tree: Tree = {"apiVersion": served.api_version, "kind": served.kind, "metadata": metadata}
-    _set(tree, _paths(served).spec, _replicas(served, name, given))
+    _set(tree, _paths(served).spec, replicas or 0)
     return tree
+
+
+def check_applied_replicas(served: ServedResource, name: str, config: Tree) -> None:
+    """Checks the replicas of an applied Scale, after its conflicts; raises Invalid, or 500 for a custom resource."""
+    replicas = _get(config, _paths(served).spec)
+    low = (replicas + 2**31) % 2**32 - 2**31  # as upstream, which takes the low 32 bits
+    if served.custom and (low != replicas or low < 0):
+        raise ApiError(f"failed to convert new object ({name}) to proper version: .spec.replicas", code=500, reason="")
+    _replicas(served, name, {"spec": {"replicas": low}})
 
 
 def conflict_of_scales(error: ApplyConflict) -> ApplyConflict:

@@ -122,7 +122,7 @@ def _capacity(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     if not capacity:
         out.append(field_errors.required(f"{at}.capacity"))
     if "storage" not in capacity or len(capacity) > 1:
-        out.append(field_errors.not_supported(f"{at}.capacity", capacity or None, ("storage",)))
+        out.append(field_errors.not_supported(f"{at}.capacity", spec.get("capacity"), ("storage",)))
     for name in sorted(capacity):
         amount, where = quantity(capacity[name]), f"{at}.capacity[{name}]"
         if amount.nanos < 0:

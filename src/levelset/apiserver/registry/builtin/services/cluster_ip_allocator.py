@@ -71,6 +71,8 @@ class ClusterIpAllocator:
     def check(self, spec: Object, former: Object, owner: str) -> list[Cause]:
         """The first error in the addresses that a Service requests beside those that it had; families are checked."""
         addresses, before = list_member(spec, "clusterIPs"), list_member(former, "clusterIPs")
+        if spec.get("type") == "ExternalName":
+            return []  # nothing is allocated, and the rules refuse addresses
         for address in addresses[len(before) :]:
             if address == HEADLESS:
                 continue
