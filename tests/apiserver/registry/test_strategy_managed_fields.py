@@ -102,7 +102,15 @@ DEPLOYMENT: dict[str, Any] = {
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]},
     },
 }
-BUILTIN = {"Pod": POD, "Deployment": DEPLOYMENT}
+POLICY: dict[str, Any] = {
+    "metadata": {},
+    "spec": {
+        "podSelector": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "k", "operator": "Exists"}]},
+        "ingress": [{"from": [{"podSelector": {"matchLabels": {"a": "b"}}}]}],
+        "policyTypes": ["Ingress"],
+    },
+}
+BUILTIN = {"Pod": POD, "Deployment": DEPLOYMENT, "NetworkPolicy": POLICY}
 CHANGES: tuple[Any, ...] = ("remove", "", 0, False, None, "other", [], {})
 
 
@@ -132,6 +140,19 @@ def test_outlines_of_a_built_in_kind_tell_apart_what_is_owned_differently(kind: 
     members = written_members.written_members(served)
     expected = field_outlines.compute_fields(tree, shape, members)
     assert field_outlines.new_object_fields(tree, shape, members) == expected
+
+
+@pytest.mark.parametrize("selector", [{}, {"matchExpressions": []}, {"matchLabels": {}, "matchExpressions": []}])
+def test_nobody_owns_a_struct_that_go_writes_empty_whatever_was_created_before(selector: dict[str, Any]) -> None:
+    served = make_builtin("NetworkPolicy")
+    members = written_members.written_members(served)
+    owned: list[Any] = []
+    for given_selector in ({"matchExpressions": [{"key": "k", "operator": "Exists"}]}, {"matchLabels": {"a": "b"}}):
+        for one in (given_selector, selector):
+            tree = {"spec": {"podSelector": one, "policyTypes": ["Ingress"]}}
+            owned.append(field_outlines.new_object_fields(tree, served.shape(), members))
+    nothing = {"f:spec": {"f:policyTypes": {}}}
+    assert owned == [{"f:spec": {"f:podSelector": {}, "f:policyTypes": {}}}, nothing] * 2
 
 
 def make_builtin(kind: str) -> ServedResource:

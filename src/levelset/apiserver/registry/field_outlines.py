@@ -73,12 +73,17 @@ class _Below(dict[str, "_OutlineType"]):
 
 
 class _Plan:
-    """Stands for the names of a map in an outline; `nested` are those whose values may have members."""
+    """Stands for the names of a map in an outline.
 
-    __slots__ = ("nested",)
+    `nested` are those whose values may have members that are owned one by one; `structs` those that are owned as a
+    whole, unless they are always there and nothing is in them.
+    """
 
-    def __init__(self, nested: "tuple[tuple[str, _OutlineType], ...]") -> None:
-        self.nested = nested
+    __slots__ = ("is_leaf", "nested", "structs")
+
+    def __init__(self, nested: "tuple[tuple[str, _OutlineType], ...]", structs: tuple[str, ...]) -> None:
+        self.nested, self.structs = nested, structs
+        self.is_leaf = not (nested or structs)
 
 
 class _OutlineType:
@@ -107,12 +112,13 @@ class _OutlineType:
         """The plan for the names of a map; the same for the same names, of which objects of a type have few."""
         assert self._members is not None  # of a struct
         assert self.plans is not None
-        leaves, lists = self._members.leaves, self._members.lists
+        leaves, lists, present = self._members.leaves, self._members.lists, self._members.present
         found = [(name, self.below[name]) for name in tree if name not in leaves]
         nested = tuple([(name, one) for name, one in found if one.is_granular or not (one.is_atomic or name in lists)])
+        structs = tuple([name for name, one in found if one.is_atomic and name in present and name not in lists])
         if len(self.plans) >= _MAX_PLANS:
             self.plans.clear()
-        self.plans[tuple(tree)] = plan = _Plan(nested)
+        self.plans[tuple(tree)] = plan = _Plan(nested, structs)
         return plan
 
     def item(self) -> "_OutlineType":
@@ -139,6 +145,8 @@ def _add_map(outline: list[Any], tree: dict[str, Any], kind: _OutlineType) -> No
         marked = kind.marked
         empty = [(name, value == []) for name, value in tree.items() if not value and name in marked]
         outline.append(tuple(empty))  # an empty list is not what Go writes for an absent one, which is null
+    if plan.structs:
+        outline += [_is_blank(tree[name]) for name in plan.structs]
     for name, found in plan.nested:
         value = tree[name]
         # Compares classes, since JSON has no subclasses: `isinstance` would cost more than all the rest.
@@ -151,6 +159,11 @@ def _add_map(outline: list[Any], tree: dict[str, Any], kind: _OutlineType) -> No
             _add_items(outline, value, found)
         else:
             outline.append(None)
+
+
+def _is_blank(value: Any) -> bool:
+    """Whether all members of this map are empty; it may have some."""
+    return value.__class__ is dict and not any(value.values())
 
 
 def _add_free_map(outline: list[Any], tree: dict[str, Any], kind: _OutlineType) -> None:
@@ -186,7 +199,7 @@ def _add_items(outline: list[Any], items: list[Any], kind: _OutlineType) -> None
             if below.is_atomic:
                 continue
             plan = None if plans is None else plans.get(tuple(one))
-            if plan is not None and not plan.nested and all(one.values()):
+            if plan is not None and plan.is_leaf and all(one.values()):
                 outline.append(plan)  # as `_add_map`, without the call
             else:
                 _add_map(outline, one, below)
