@@ -151,7 +151,7 @@ def test_nobody_owns_a_struct_that_go_writes_empty_whatever_was_created_before(s
         for one in (given_selector, selector):
             tree = {"spec": {"podSelector": one, "policyTypes": ["Ingress"]}}
             owned.append(field_outlines.new_object_fields(tree, served.shape(), members))
-    nothing = {"f:spec": {"f:policyTypes": {}}}
+    nothing: dict[str, Any] = {"f:spec": {"f:policyTypes": {}}}
     assert owned == [{"f:spec": {"f:podSelector": {}, "f:policyTypes": {}}}, nothing] * 2
 
 

@@ -201,10 +201,10 @@ def _ignored_selectors(resource: Object) -> list[str]:
 
 
 def _check_local(tree: Object, resource: Any, path: Any) -> list[Cause]:
-    namespace = map_member(tree, "metadata").get("namespace") or ""
+    metadata = map_member(tree, "metadata")
+    namespace = metadata.get("namespace") or ""
     causes: list[Cause] = []
-    given = map_member(tree, "metadata").items()
-    others = {name: value for name, value in given if value and name not in _OWN_METADATA}
+    others = {name: value for name, value in metadata.items() if value and name not in _OWN_METADATA}
     if others:
         causes.append(field_errors.invalid("metadata", others, "must be empty except for namespace"))
     if resource is not None and (resource.get("namespace") or "") != namespace:

@@ -7,6 +7,7 @@ import msgspec
 from levelset.apiserver.resources.served_resource import Object, ScalePaths
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
+from levelset.objects.json_tree import is_list, is_map
 
 __all__ = ["ScaleValues"]
 
@@ -77,14 +78,12 @@ def _accessor_error(at: str, value: Any, expected: str) -> str:
 
 def _shown(value: Any) -> str:
     """A JSON value as Go prints it."""
-    match value:
-        case None:
-            return "<nil>"
-        case bool():
-            return "true" if value else "false"
-        case list():
-            return f"[{' '.join(map(_shown, value))}]"
-        case dict():
-            return f"map[{' '.join(f'{name}:{_shown(value[name])}' for name in sorted(value))}]"
-        case _:
-            return str(value)
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if is_list(value):
+        return f"[{' '.join(map(_shown, value))}]"
+    if is_map(value):
+        return f"map[{' '.join(f'{name}:{_shown(value[name])}' for name in sorted(value))}]"
+    return str(value)
