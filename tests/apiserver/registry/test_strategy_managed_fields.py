@@ -143,7 +143,7 @@ def test_outlines_of_a_built_in_kind_tell_apart_what_is_owned_differently(kind: 
 
 
 @pytest.mark.parametrize("selector", [{}, {"matchExpressions": []}, {"matchLabels": {}, "matchExpressions": []}])
-def test_nobody_owns_a_struct_that_go_writes_empty_whatever_was_created_before(selector: dict[str, Any]) -> None:
+def test_a_struct_that_go_writes_empty_has_no_owner_whatever_was_created_before(selector: dict[str, Any]) -> None:
     served = make_builtin("NetworkPolicy")
     members = written_members.written_members(served)
     owned: list[Any] = []
