@@ -119,3 +119,10 @@ def test_defaults_have_no_place_in_the_metadata() -> None:
 @pytest.mark.parametrize("schema", [None, 5, "x", [], True])
 def test_a_schema_is_an_object(schema: Any) -> None:
     assert [one.reason for one in check_structural(schema, "s")] == ["FieldValueTypeInvalid"]
+
+
+def test_an_embedded_object_in_a_default_is_invalid_and_not_undecodable() -> None:
+    embedded = {**EMBEDDED, "x-kubernetes-preserve-unknown-fields": True}
+    for default in ({"apiVersion": 1, "kind": "A"}, {"apiVersion": "v1", "kind": "A", "metadata": {"labels": 3}}):
+        schema = {"type": "object", "properties": {"a": {**embedded, "default": default}}}
+        assert [reason for _, reason in found(schema)] == ["Invalid"]

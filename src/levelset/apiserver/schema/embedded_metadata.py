@@ -88,7 +88,7 @@ def _check_type(members: dict[str, Tree], path: str, name: str) -> list[Cause]:
         return [field_errors.required(field)]
     value = members[name]
     if not isinstance(value, str):
-        return [Cause(field, field_errors.UNDECODABLE, "must be a string")]
+        return [field_errors.undecodable(field, value, "must be a string")]
     if not value:
         return [field_errors.invalid(field, value, "must not be empty")]
     if name == "apiVersion" and value.count("/") > 1:

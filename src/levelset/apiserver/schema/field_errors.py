@@ -25,6 +25,7 @@ __all__ = [
     "too_long",
     "too_many",
     "type_invalid",
+    "undecodable",
 ]
 
 LONGEST = 300
@@ -60,6 +61,11 @@ def kind_of(value: Tree) -> str:
             return "array"
         case _:
             return "object"
+
+
+def undecodable(field: str, value: Tree, detail: str) -> Cause:
+    """As `invalid`, for what is found while an object is decoded."""
+    return Cause(field, UNDECODABLE, invalid(field, value, detail).message)
 
 
 def invalid(field: str, value: Tree, detail: str) -> Cause:

@@ -466,4 +466,6 @@ class _Defaults:
         # The messages of upstream name the place within the default.
         for one in self.definitions.collector.collect(node, node.default, path):
             message = one.message.replace(f": {path}.", ": ").replace(f": {path} in body", ":  in body")
-            self.causes.append(replace(one, message=message))
+            # A default is no part of what is decoded: what is wrong with it is a violation.
+            reason = "FieldValueInvalid" if one.reason == field_errors.UNDECODABLE else one.reason
+            self.causes.append(replace(one, message=message, reason=reason))

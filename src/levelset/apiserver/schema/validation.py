@@ -158,7 +158,7 @@ class ErrorCollector:
             field = join(path, "metadata")
             wrong = self.collect(METADATA, members["metadata"], field, depth=depth + 1)
             if wrong:
-                causes.append(Cause(field, field_errors.UNDECODABLE, wrong[0].message))
+                causes.append(field_errors.undecodable(field, members["metadata"], wrong[0].message))
         return causes
 
     def _alternatives(self, node: Node, tree: Tree, path: str, old: Tree, depth: int) -> list[Cause]:
