@@ -1,8 +1,8 @@
-"""Runs the whole default suite: a folder of tests per pytest process, twice as many processes as cores at a time.
+"""Runs the whole default suite: pytest processes with a large folder or some small ones, two for each core at a time.
 
 Each process waits for others, for sockets and clocks at times, and another one works meanwhile. The longest folders
-begin first, so that all end at about the same time. A folder that passed is one line; of one that failed, the whole
-output is printed. The last line counts the tests of all folders.
+begin first, so that all end at about the same time. A process that passed is one line; of one that failed, the whole
+output is printed. The last line counts the tests of all.
 """
 
 import os
@@ -37,15 +37,32 @@ FIRST = [
     "tests/objects",
 ]
 """Folders that take longest, by processor time; some are part of another one, which then runs without them."""
+TOGETHER = [
+    "tests/clients",
+    "tests/cluster",
+    "tests/corpus",
+    "tests/differential",
+    "tests/e2e",
+    "tests/envtest",
+    "tests/etcd",
+    "tests/fuzz",
+    "tests/kinds",
+    "tests/kube",
+    "tests/operators",
+    "tests/peers",
+    "tests/re2",
+    "tests/stories",
+]
+"""Folders with few tests, or with none that run by default: one process for all, since each takes a second to start."""
 _NO_TESTS = 5
 _SUMMARY = re.compile(r"^(?:=+ )?(.* in [0-9.]+s\b.*)$", re.MULTILINE)
 _COUNTS = re.compile(r"(\d+) (passed|failed|error|skipped|xfailed)")
 
 
 class Finished(NamedTuple):
-    """A folder whose tests have ended."""
+    """A process whose tests have ended."""
 
-    folder: str
+    folders: str
     code: int
     seconds: float
     output: str
@@ -68,63 +85,69 @@ class Finished(NamedTuple):
 
 
 def main() -> int:
-    """Runs all folders, and returns the code of the process."""
+    """Runs all parts, and returns the code of the process."""
     signal.signal(signal.SIGTERM, _end)
     began = time.monotonic()
-    folders = [*FIRST, *sorted(set(_folders()) - set(FIRST))]
     failed, counts = list[str](), Counter[str]()
-    for finished in run(folders, processes=2 * (os.cpu_count() or 1)):
+    for finished in run(parts(), processes=2 * (os.cpu_count() or 1)):
         counts.update(finished.counts)
         if finished.has_failed:
-            failed.append(finished.folder)
+            failed.append(finished.folders)
         if finished.has_failed or not finished.is_clean:
             print(finished.output)
         summary = ", ".join(f"{number} {word}" for word, number in finished.counts.items()) or "no test"
         elapsed = time.monotonic() - began
-        print(f"{elapsed:6.1f} s  {finished.folder}: {summary} in {finished.seconds:.1f} s", flush=True)
+        print(f"{elapsed:6.1f} s  {finished.folders}: {summary} in {finished.seconds:.1f} s", flush=True)
     if failed:
         print(f"failed: {', '.join(sorted(failed))}; the output of each is above", flush=True)
     print(f"{counts['passed']} passed, {counts['failed'] + counts['error']} failed")
     return 1 if failed else 0
 
 
-def run(folders: list[str], *, processes: int) -> Iterator[Finished]:
-    """Runs the tests of each folder in a process of its own, and yields them as they end."""
-    waiting, done = SimpleQueue[str](), SimpleQueue[Finished]()
+def parts() -> list[list[str]]:
+    """The folders that a process runs, for each of them: all folders, each once."""
+    alone = set(_folders()) - {*FIRST, *TOGETHER}
+    return [*([one] for one in FIRST), TOGETHER, *([one] for one in sorted(alone))]
+
+
+def run(given: list[list[str]], *, processes: int) -> Iterator[Finished]:
+    """Runs the tests of each part in a process of its own, and yields them as they end."""
+    waiting, done = SimpleQueue[list[str]](), SimpleQueue[Finished]()
     running: set[subprocess.Popen[bytes]] = set()
-    for folder in folders:
-        waiting.put(folder)
+    folders = [one for part in given for one in part]
+    for part in given:
+        waiting.put(part)
 
     def work() -> None:
         while True:
             try:
-                folder = waiting.get_nowait()
+                part = waiting.get_nowait()
             except Empty:
                 return
-            done.put(_run_folder(folder, _inner(folder, folders), running))
+            done.put(_run_part(part, [inner for one in part for inner in _inner(one, folders)], running))
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(processes)]
     for thread in threads:
         thread.start()
     try:
-        for _ in folders:
+        for _ in given:
             yield done.get()
     finally:
         for process in list(running):
             process.terminate()
 
 
-def _run_folder(folder: str, ignored: list[str], running: set[subprocess.Popen[bytes]]) -> Finished:
+def _run_part(part: list[str], ignored: list[str], running: set[subprocess.Popen[bytes]]) -> Finished:
     began = time.monotonic()
     with tempfile.TemporaryFile() as output:
-        arguments = [sys.executable, "-m", "pytest", folder, *(f"--ignore={one}" for one in ignored)]
+        arguments = [sys.executable, "-m", "pytest", *part, *(f"--ignore={one}" for one in ignored)]
         process = subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
         running.add(process)
         code = process.wait()
         running.discard(process)
         output.seek(0)
         text = output.read().decode(errors="replace")
-    return Finished(folder, code, time.monotonic() - began, text)
+    return Finished(" ".join(part), code, time.monotonic() - began, text)
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -95,6 +95,18 @@ async def test_a_late_rollout_is_reported_with_its_progress(tmp_path: Path) -> N
     assert "is not ready after 0.3 seconds: 1 of 2 replicas are available (pods crash); the applied" in result.stderr
 
 
+async def test_a_timeout_before_the_first_read_still_reports_the_progress(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (client, words):
+        await type_(*words, "--no-wait")
+        await fake_controller(client, {**RUNS, "availableReplicas": 1})
+        late = await type_(*words, "--timeout", "0.000001")
+        await fake_controller(client, RUNS)
+        done = await type_(*words, "--timeout", "0.000001")
+    assert late.exit_code == 1
+    assert "is not ready after 1e-06 seconds: 1 of 2 replicas are available; the applied" in late.stderr
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("more", ["--no-wait", "--dry-run"])
 async def test_no_wait_and_dry_run_do_not_wait(tmp_path: Path, more: str) -> None:
     async with serving(tmp_path) as (_, words):

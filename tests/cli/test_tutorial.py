@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.project.files import ROOT
 from tests.project.markdown import Block, blocks
 
@@ -50,6 +52,7 @@ def run(folder: Path, command: str) -> str:
     return result.stdout
 
 
+@pytest.mark.timeout(1800)  # more than a dozen programs, one after the other
 def test_every_command_of_the_tutorial_prints_what_the_page_shows(tmp_path: Path) -> None:
     folder = tmp_path
     for block in blocks(PAGE):

@@ -211,6 +211,40 @@ async def test_the_last_response_waits_for_a_client_that_reads_late(serve, serve
     raise AssertionError("no response was large enough")
 
 
+@pytest.mark.parametrize(
+    "look",
+    [lambda server: server.sweep(asyncio.get_running_loop().time() + 30), lambda server: server._context.hurry()],
+    ids=["swept", "stopping"],
+)
+async def test_the_last_response_waits_while_a_client_reads_that_the_loop_has_not_seen(
+    serve, server_tls, client_tls, until, file_access, look
+):
+    """The socket is writable again, but the transport has not continued to write: bytes wait although none seem to."""
+    server = await serve(lambda request: Response(200, body=b"x" * int(request.segments[0])), tls=server_tls)
+    hidden = 0
+    for size in range(20_000, 300_000, 40_000):  # the kernel takes all of the first, and not of the last
+        with await asyncio.to_thread(open_socket, server.port, client_tls) as client:
+            await until(lambda: server.connections)
+            (connection,) = server._context.connections
+            with socket.socket(fileno=os.dup(connection._transport.get_extra_info("socket").fileno())) as raw:
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
+            await asyncio.to_thread(client.sendall, b"GET /%d HTTP/1.0\r\n\r\n" % size)
+            await until(lambda connection=connection: connection._is_lingering)
+            output, received = connection._output, 0
+            hidden += (is_hidden := not output.is_full and not output.is_sent)
+            for _ in range(3):
+                while is_hidden and not output.is_sent:  # read by this thread: the event loop does not run meanwhile
+                    received += len(client.recv(16_384))
+                look(server)
+                await asyncio.sleep(0.03)
+            while data := await asyncio.to_thread(client.recv, 1_000_000):
+                received += len(data)
+            assert received > size
+        await until(lambda: not server.connections)
+        server.sweep(asyncio.get_running_loop().time())
+    assert hidden
+
+
 async def test_a_request_behind_the_last_one_is_not_handled(serve, connect, server_tls, client_tls):
     recorder = PeerRecorder()
     client = await connect(await serve(recorder.handle, tls=server_tls), client_tls)
@@ -263,7 +297,11 @@ async def test_a_client_without_close_notify_is_aborted(serve, connect, server_t
     await client.read()
     client.writer.transport.pause_reading()
     assert server.connections == 1
-    server.sweep(asyncio.get_running_loop().time() + server._limits.linger_within + server._limits.every)
+    later = asyncio.get_running_loop().time() + server._limits.linger_within + server._limits.every
+    server.sweep(later)
+    await asyncio.sleep(0)
+    assert server.connections == 1  # what seems to be sent may only just have become possible to send
+    server.sweep(later + server._limits.every)
     await until(lambda: not server.connections)
 
 

@@ -1,7 +1,11 @@
 """The runner of the default suite believes pytest's summary, and nothing else."""
 
+from pathlib import Path
+
 import pytest
-from scripts.parallel_tests import Finished
+from scripts.parallel_tests import Finished, parts
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def finished(output: str, code: int = 0) -> Finished:
@@ -24,3 +28,12 @@ def test_a_process_that_ends_without_a_summary_has_failed() -> None:
 def test_a_folder_without_tests_has_not_failed(line: str) -> None:
     found = finished(line, 5)
     assert (found.counts, found.has_failed, found.is_clean) == ({}, False, True)
+
+
+def test_every_folder_of_tests_is_run_once() -> None:
+    run = [folder for part in parts() for folder in part]
+    there = {str(path.relative_to(ROOT)) for path in [*ROOT.glob("tests/*"), *ROOT.glob("systems/*/tests")]}
+    packages = {one for one in there if any((ROOT / one).rglob("test_*.py"))}
+    assert len(run) == len(set(run))
+    assert packages <= set(run)
+    assert [one for one in run if not (ROOT / one).is_dir()] == []

@@ -14,7 +14,7 @@ MAX_FRAMES, MAX_FILES = 60, 14
 def test_an_event_passes_through_few_functions_in_the_files_of_the_data_flow() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "single_events.py"), "frames", "--json"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=540)
     frames = [
         (Path(file).relative_to(SOURCE).as_posix(), function)
         for file, function in json.loads(done.stdout)["all"]

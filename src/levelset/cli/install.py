@@ -18,7 +18,7 @@ from levelset.cli.output import CommandFailed, UsageError, output_option, progre
 from levelset.cli.targets import load_targets
 from levelset.client.client import Client
 from levelset.codegen.crd import crds_of
-from levelset.errors import ConfigError, Deadline, Malformed, NotFound, UnknownKind
+from levelset.errors import ConfigError, Deadline, LevelsetError, Malformed, NotFound, UnknownKind
 from levelset.objects import GroupVersionKind, Ref, Unstructured
 from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.yaml_codec import read_yaml
@@ -142,6 +142,8 @@ _ROLLOUT_CHECKS: Final[Mapping[tuple[str, str], _RolloutCheck]] = {
     ("batch", "Job"): _job,
 }
 _NOTHING: Final[Tree] = {}
+_LAST_READ: Final = 10.0
+"""The seconds of the read after a timeout."""
 _NOT_OBSERVED: Final = Rollout("waiting", "no controller has observed it", is_observed=False)
 
 
@@ -214,10 +216,22 @@ async def wait_rollout(
     try:
         found = rollout_of((await client.wait(ref, has_ended, within=seconds_left(until))).tree)
     except Deadline as error:
-        raise CommandFailed(_timeout_message(ref, last, within)) from error
+        seen = last or await _read_rollout(client, ref)
+        if seen is None or seen.state == "waiting":
+            raise CommandFailed(_timeout_message(ref, seen, within)) from error
+        found = seen
     if found.state == "failed":
         raise CommandFailed(f"{ref}: {found.message}; the applied objects remain, see: {_describe_command(ref)}")
     return f"ready ({found.message})"
+
+
+async def _read_rollout(client: Client, ref: Ref[Unstructured]) -> Rollout | None:
+    """The rollout as it is now, for a message that says more than that the time is over; None if it cannot be read."""
+    try:
+        async with asyncio.timeout(_LAST_READ):
+            return rollout_of((await client.get(ref)).tree)
+    except (LevelsetError, TimeoutError):
+        return None
 
 
 def seconds_left(until: float) -> float:

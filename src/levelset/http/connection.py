@@ -7,7 +7,10 @@
 import asyncio
 import logging
 import math
+import os
 import select
+import socket
+import sys
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable
 from typing import Any, Final, Protocol, cast
@@ -45,6 +48,10 @@ class _ClosedTransport(asyncio.Transport):
 
 
 _CLOSED: Final = _ClosedTransport()
+_SECOND_LOOK: Final = 0.02
+"""Seconds in which the loop continues to write what a client has made room for."""
+_TCP_INFO_SENT: Final = 200
+"""Where Linux has the number of sent bytes in its TCP_INFO, 64 bits wide; older kernels answer with less."""
 
 
 class WriteBuffer:
@@ -82,16 +89,32 @@ class WriteBuffer:
 
     @property
     def is_sent(self) -> bool:
-        """Whether nothing waits for the client to read; also right for encrypted bytes."""
+        """Whether nothing waits for the client to read; also right for encrypted bytes, once the loop had a turn.
+
+        Before that, the client may have read, and the transport not yet have continued to write: see `sent_bytes`.
+        """
         if self.is_full:
             return False
-        socket = self._transport.get_extra_info("socket")
-        if socket is None or socket.fileno() < 0:
+        of_transport = self._transport.get_extra_info("socket")
+        if of_transport is None or of_transport.fileno() < 0:
             return True  # closed
         # A transport that has bytes to send waits for the socket to become writable.
         poll = select.poll()
-        poll.register(socket.fileno(), select.POLLOUT)
+        poll.register(of_transport.fileno(), select.POLLOUT)
         return bool(poll.poll(0))
+
+    @property
+    def sent_bytes(self) -> int:
+        """How much the kernel has sent on this connection, as far as it tells: 0 where it does not, or is closed."""
+        of_transport = self._transport.get_extra_info("socket")
+        if of_transport is None or not hasattr(socket, "TCP_INFO"):
+            return 0
+        try:
+            with socket.socket(fileno=os.dup(of_transport.fileno())) as copied:  # uvloop's has no such option
+                info = copied.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_SENT + 8)
+        except OSError:  # not TCP, or closed
+            return 0
+        return int.from_bytes(info[_TCP_INFO_SENT:], sys.byteorder)
 
     def write(self, data: bytes) -> None:
         """Sends `data` now or, in order, as soon as the client reads; no effect once closed."""
@@ -309,6 +332,7 @@ class Connection(asyncio.BufferedProtocol):
         "_is_reading",
         "_is_tunnel",
         "_keep_alive",
+        "_lingered_at",
         "_output",
         "_parser",
         "_phase",
@@ -332,6 +356,7 @@ class Connection(asyncio.BufferedProtocol):
         self._phase: Phase | None = None
         self._is_reading = True
         self._is_lingering = False
+        self._lingered_at: int | None = None
         self._is_tunnel = False
         self._is_held = False
         self._stalled_at: tuple[int, int] | None = None
@@ -420,7 +445,7 @@ class Connection(asyncio.BufferedProtocol):
         """Aborts a client that has sent a part of a request, or that has its last response and does not close."""
         is_waiting = self._is_lingering or (self._current is None and not self._parser.ready)
         if is_waiting and self._output.is_sent:
-            self._output.abort()
+            asyncio.get_running_loop().call_later(_SECOND_LOOK, self._abort_sent, self._output.sent_bytes)
 
     def expire(self) -> None:
         """The deadline has passed."""
@@ -435,7 +460,8 @@ class Connection(asyncio.BufferedProtocol):
             self._stalled_at = None
             self.deadline = self._context.now + limits.stall_within
         elif self._is_lingering and output.is_sent:
-            output.abort()
+            seen, self._lingered_at = self._lingered_at, output.sent_bytes
+            self._abort_sent(seen)
         elif self._is_lingering:
             output.close()  # if it was not before; asyncio's shutdown timeout ends it if the client reads nothing
             self.deadline = self._context.now + limits.linger_within
@@ -443,6 +469,11 @@ class Connection(asyncio.BufferedProtocol):
             self._close()
         else:
             self._refuse(Failure(408, "The request did not arrive in time."))
+
+    def _abort_sent(self, before: int | None) -> None:
+        """Aborts if no more was sent since some turns of the loop, although it could be: then there is no more."""
+        if self._output.is_sent and self._output.sent_bytes == before:
+            self._output.abort()
 
     def abort(self) -> None:
         """Aborts the connection and its handler."""

@@ -198,7 +198,7 @@ async def apphost(home: Path, *arguments: str, token: str = "") -> AsyncGenerato
         writer.close()
 
     sockets = await asyncio.start_unix_server(read, home / "log.sock")
-    process = await asyncio.create_subprocess_exec("sleep", "300")
+    process = await asyncio.create_subprocess_exec("sleep", "3600")
     names = {"DCP_SESSION_FOLDER": str(folder), "DCP_LOG_SOCKET": str(home / "log.sock"), "DCP_EXTENSIONS_PATH": "/x"}
     try:
         started = await asyncio.create_subprocess_exec(
@@ -281,7 +281,7 @@ async def test_the_requests_of_an_apphost_are_answered(tmp_path: Path) -> None:
         await until_true(lambda: not exists(host))
         assert running["object"]["status"]["pid"]
         assert b"\tinfo\tdcp.levelset_dcp\tthe API server is at https://" in host.log
-    assert b"the monitored process" in host.log
+    await until_true(lambda: b"the monitored process" in host.log)
 
 
 def in_state(state: str) -> Callable[[Any], bool]:

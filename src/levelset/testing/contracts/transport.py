@@ -192,10 +192,12 @@ async def calls_do_not_wait_for_one_another(transport: Transport, target: Target
         hanging = asyncio.ensure_future(transport.send(_call("/hang")))
         while not target.seen:  # noqa: ASYNC110 -- the target has no event for this
             await asyncio.sleep(0)
-        answers = await asyncio.gather(*(transport.send(_call("/echo", method="POST", body=b"a")) for _ in range(8)))
-        expect([one.body for one in answers], [b"a"] * 8, "calls beside one that hangs")
-        expect(hanging.done(), False, "whether the one that hangs had to end first")
-        await _cancel(hanging)
+        try:
+            echoes = (transport.send(_call("/echo", method="POST", body=b"a")) for _ in range(8))
+            expect([one.body for one in await asyncio.gather(*echoes)], [b"a"] * 8, "calls beside one that hangs")
+            expect(hanging.done(), False, "whether the one that hangs had to end first")
+        finally:
+            await _cancel(hanging)
 
 
 async def a_call_that_takes_too_long_times_out(transport: Transport, target: Target) -> None:
@@ -205,7 +207,8 @@ async def a_call_that_takes_too_long_times_out(transport: Transport, target: Tar
         with raises(TimedOut):
             await transport.send(_call("/hang", timeout=_SHORT, is_stream=True))
         expect((await transport.send(_call("/echo"))).status, 200, "the call after those that timed out")
-    expect(len(target.seen), 3, "the number of requests: a call that timed out is not sent again")
+    # On a busy machine one may not even have arrived.
+    expect(len(target.seen) <= 3, True, f"whether a call that timed out is not sent again: {len(target.seen)} requests")
 
 
 async def a_cancelled_call_ends_and_the_next_one_works(transport: Transport, target: Target) -> None:
@@ -238,10 +241,18 @@ async def a_stream_comes_piece_by_piece(transport: Transport, target: Target) ->
 
 async def the_timeout_of_a_stream_applies_to_its_head_only(transport: Transport, target: Target) -> None:
     async with _closing(transport):
-        pieces = await _stream(transport, "/endless", target, timeout=_SHORT)
-        await asyncio.sleep(2 * _SHORT)
+        within, pieces = _SHORT, None
+        while pieces is None:  # a busy machine needs longer for the head
+            try:
+                pieces = await _stream(transport, "/endless", target, timeout=within)
+            except TimedOut:
+                within *= 2
+                expect(within < _PATIENCE, True, f"whether a stream begins within {within} seconds")
+        await asyncio.sleep(2 * within)
         target.push(b"late")
-        expect(await _next(pieces), b"late", "a piece that comes after the time for the head")
+        while (piece := await _next(pieces)) == b"begin":
+            pass  # of a stream that did not begin in time
+        expect(piece, b"late", "a piece that comes after the time for the head")
         await pieces.aclose()
 
 

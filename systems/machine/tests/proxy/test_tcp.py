@@ -279,7 +279,8 @@ async def test_a_slow_reader_slows_the_writer_down_and_buffers_stay_bounded() ->
 
 
 async def test_hundreds_of_concurrent_connections_get_their_answers() -> None:
-    async with serving() as endpoint, proxying(endpoint) as (proxy, port):
+    patient = {"dial_timeout": 300.0, "retry_timeout": 300.0}  # one event loop is client, proxy and server of all
+    async with serving() as endpoint, proxying(endpoint, **patient) as (proxy, port):
         found = await asyncio.gather(*(request(port, b"%d" % one) for one in range(500)))
         assert found == [b"%d" % one for one in range(500)]
         await until(lambda: proxy.stats.open == 0)
