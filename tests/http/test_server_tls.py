@@ -212,12 +212,12 @@ async def test_the_last_response_waits_for_a_client_that_reads_late(serve, serve
 
 
 @pytest.mark.parametrize(
-    "look",
+    "check",
     [lambda server: server.sweep(asyncio.get_running_loop().time() + 30), lambda server: server._context.hurry()],
     ids=["swept", "stopping"],
 )
 async def test_the_last_response_waits_while_a_client_reads_that_the_loop_has_not_seen(
-    serve, server_tls, client_tls, until, file_access, look
+    serve, server_tls, client_tls, until, file_access, check
 ):
     """The socket is writable again, but the transport has not continued to write: bytes wait although none seem to."""
     server = await serve(lambda request: Response(200, body=b"x" * int(request.segments[0])), tls=server_tls)
@@ -235,7 +235,7 @@ async def test_the_last_response_waits_while_a_client_reads_that_the_loop_has_no
             for _ in range(3):
                 while is_hidden and not output.is_sent:  # read by this thread: the event loop does not run meanwhile
                     received += len(client.recv(16_384))
-                look(server)
+                check(server)
                 await asyncio.sleep(0.03)
             while data := await asyncio.to_thread(client.recv, 1_000_000):
                 received += len(data)

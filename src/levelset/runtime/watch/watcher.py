@@ -17,6 +17,7 @@ import msgspec
 
 from levelset.aio import timing
 from levelset.aio.backoff import Backoff
+from levelset.aio.turns import take_turn
 from levelset.client.client import Client
 from levelset.client.internals import list_page
 from levelset.client.lists import ObjectPage, Transform
@@ -134,6 +135,7 @@ class WatchOptions(TypedDict, total=False):
 IDLE_TIMEOUT: Final = 75.0
 """The default `idle_timeout` of a watch, in seconds: a bookmark is due every minute."""
 _MAX_BATCH: Final = 1000
+_LARGE_CHUNK: Final = 16_384
 _MAX_RETRY_AFTER: Final = 600.0
 _MISSING_KIND_CAP: Final = 2.0
 """The longest delay while the kind is not served: it is there as soon as its CRD is, and operators wait for it."""
@@ -377,6 +379,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
             self._task.cancel()
 
     async def _list(self, step: ListPage) -> list[Event[K]]:
+        await take_turn()  # hundreds of watchers may start at once
         try:
             page = await self._list_watch.list(step)
         except _RECOVERABLE as error:
@@ -387,6 +390,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
 
     async def _open(self, step: OpenWatch) -> list[Event[K]]:
         await self._close()
+        await take_turn()
         seconds = self._watch_timeout * (1.0 - _JITTER * self._random())
         try:
             self._watch = await self._list_watch.open(step, seconds)
@@ -412,7 +416,11 @@ class Watcher(AsyncIterator[list[Event[K]]]):
         assert watchdog is not None
         watchdog.since = watchdog.clock()
         try:
-            batch = watch.reader.feed(await watch.chunks.__anext__())
+            chunk = await watch.chunks.__anext__()
+            watchdog.since = None
+            if len(chunk) > _LARGE_CHUNK:
+                await take_turn()
+            batch = watch.reader.feed(chunk)
         except (StopAsyncIteration, *_RECOVERABLE) as error:
             return self._ended(watch, error)
         finally:
