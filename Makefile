@@ -52,8 +52,9 @@ test-operators: .venv/dev.installed ## operators of other projects, unmodified, 
 	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.operator_binaries > /dev/null
 	@$(PY) -m pytest -m operators tests/operators
 
-test-browser: .venv/dev.installed ## the dashboard in a real browser: its pages, and attacks on it (needs Chromium)
+test-browser: .venv/dev.installed ## the dashboard in a real browser: its pages, attacks on it, 100,000 objects, logs of Podman (needs Chromium)
 	@$(PY) -m pytest -m browser tests/dashboard systems/dcp/tests
+	@scripts/test-podman -m browser
 
 test-clients: .venv/dev.installed ## other clients (kubectl, Python, helm, operators in Go and Rust) against our server (installs and builds them)
 	@scripts/test-clients

@@ -132,9 +132,11 @@ class Tab:
         )
         return found.get("result", {}).get("value")
 
-    async def wait(self, script: str, seconds: float = 10.0) -> Any:
+    async def wait(self, script: str, seconds: float = 60.0) -> Any:
         """The value of an expression as soon as it is true; AssertionError with the page if that takes too long."""
-        for _ in range(int(seconds / 0.05)):
+        clock = asyncio.get_running_loop().time
+        limit = clock() + seconds
+        while clock() < limit:
             if found := await self.run(script):
                 return found
             await asyncio.sleep(0.05)
@@ -161,15 +163,16 @@ class Tab:
             await self._browser.call("Input.dispatchKeyEvent", self._session, type=kind, key=key, **text)
 
     async def click(self, selector: str) -> None:
-        """Clicks on the first element of a selector."""
-        await self.wait(f"document.querySelector({json.dumps(selector)}) !== null")
-        await self.run(f"document.querySelector({json.dumps(selector)}).click()")
+        """Clicks on the first element of a selector, once it is there and takes clicks."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        await self.wait(f"{found} !== null && !{found}.disabled")
+        await self.run(f"{found}.click()")
 
     async def click_text(self, selector: str, text: str) -> None:
-        """Clicks on the first element of a selector whose text begins so."""
+        """Clicks on the first element of a selector whose text begins so, once it is there and takes clicks."""
         begins = f"one.textContent.startsWith({json.dumps(text)})"
         found = f"[...document.querySelectorAll({json.dumps(selector)})].find((one) => {begins})"
-        await self.wait(f"{found} !== undefined")
+        await self.wait(f"{found} !== undefined && !{found}.disabled")
         await self.run(f"{found}.click()")
 
     async def picture(self, path: Path) -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from levelset.client import MergePatch
 from levelset.dashboard import Dashboard, DashboardSource, problems
@@ -132,6 +133,14 @@ def test_hot_loops_growing_queues_slow_reconciles_and_shards_are_problems() -> N
     assert problems.shards_without_owner((), {}) == []
     assert problems.shards_without_owner((), {"sites": (0, 0, 0)})[0]["title"] == "no replica owns the objects"
     assert [one["title"] for one in problems.shards_without_owner([fine, waits], {})] == ["member b takes over"]
+
+
+def test_objects_of_a_member_that_has_stopped_have_no_owner() -> None:
+    stopped = MemberReport("b", "pod-b", 4, is_me=False, is_acknowledged=True, silent=11.2, is_stopped=True)
+    (found,) = problems.shards_without_owner([stopped], {"sites": (0, 0, 0)})
+    assert (found["title"], found["tone"]) == ("no replica reconciles the objects of member b", "bad")
+    assert "it had 4 when it last renewed its Lease, 11 s ago" in found["message"]
+    assert problems.shards_without_owner([replace(stopped, is_stopped=False)], {}) == []
 
 
 def test_the_worst_comes_first_and_an_event_does_not_repeat_it() -> None:

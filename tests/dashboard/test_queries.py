@@ -5,12 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from levelset import Context, Sharding
 from levelset.dashboard import DashboardSource, Queries
 from levelset.dashboard.resource_table import TableQuery
 from levelset.errors import NotFound, NotReady, UnknownKind
 from levelset.objects import GroupVersionKind, Unstructured
+from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller import Controller
 from levelset.runtime.manager import Manager
 from levelset.testing.virtual_time import virtual
@@ -68,6 +70,31 @@ async def test_an_object_comes_with_its_events_owners_and_children() -> None:
     assert (below["name"], [one["name"] for one in below["children"]]) == ("settings", ["inner"])
     assert [one["name"] for one in child["owners"]] == ["blog"]
     assert "managedFields" not in found["source"]["text"]
+
+
+@virtual
+async def test_a_watch_that_begins_to_lag_changes_the_pulse_although_nothing_happens() -> None:
+    def stats(lag: float) -> Stats:
+        counts: dict[str, Any] = dict.fromkeys(
+            ("objects", "bytes", "events", "relists", "reconnects", "bookmarks", "errors"), 0
+        )
+        return Stats(
+            name="v1 Pod", is_ready=True, resource_version="1", lag=lag, readers=1, waiting=0, error=None, **counts
+        )
+
+    async with open_client() as client:
+        lag = [1.0]
+        source = structs.replace(DashboardSource.of_client(client), watches=lambda: [stats(lag[0])])
+        queries = Queries(source)
+        before = queries.pulse()
+        lag[0] = 100.0
+        assert queries.pulse() == before
+        lag[0] = 151.0
+        late = queries.pulse()
+        assert late != before
+        lag[0] = 160.0
+        assert queries.pulse() == late
+        assert [one["lags"] for one in (await queries.status())["watches"]] == [True]
 
 
 @virtual

@@ -282,17 +282,19 @@ def shards_without_owner(members: "Sequence[MemberReport]", moves: Mapping[str, 
     if not members:
         message = "no member has joined the shards; see its Leases"
         return [_problem("shards", "no replica owns the objects", message, kind=_LEASES)]
-    return [
-        _problem(
-            "shards",
-            f"member {one.name} takes over",
-            f"{one.keys} objects wait until it has acknowledged",
-            "busy",
-            kind=_LEASES,
-        )
-        for one in members
-        if not one.is_me and not one.is_acknowledged
-    ]
+    return [found for one in members if not one.is_me and (found := _unowned(one))]
+
+
+def _unowned(member: "MemberReport") -> Problem | None:
+    if member.is_stopped:
+        last = f"it had {member.keys} when it last renewed its Lease, {member.silent:.0f} s ago"
+        message = f"{last}; the other replicas take over when the Lease ends"
+        title = f"no replica reconciles the objects of member {member.name}"
+        return _problem("shards", title, message, kind=_LEASES)
+    if not member.is_acknowledged:
+        message = f"{member.keys} objects wait until it has acknowledged"
+        return _problem("shards", f"member {member.name} takes over", message, "busy", kind=_LEASES)
+    return None
 
 
 def one_list(problems: Iterable[Problem]) -> dict[str, Any]:

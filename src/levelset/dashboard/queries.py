@@ -314,18 +314,28 @@ class Queries:
                 }
                 for one in self._source.controllers().values()
             ],
-            "watches": [asdict(one) for one in self._source.watches()],
+            "watches": [
+                {**asdict(one), "lags": bool(problems.lagging_watches([one]))} for one in self._source.watches()
+            ],
             "members": msgspec.to_builtins(self._source.members()),
             "moves": {name: list(counts) for name, counts in self._source.moves().items()},
         }
 
     def pulse(self) -> Any:
-        """A value that changes when the state of the controllers does; cheap enough to poll."""
-        found = [one.stats() for one in self._source.controllers().values()]
-        members = [(one.name, one.keys) for one in self._source.members()]
-        paused = [one.is_paused for one in self._source.controllers().values()]
+        """A value that changes when the state of the controllers, watches or members does; cheap enough to poll."""
+        source = self._source
+        running = source.controllers().values()
+        found = [one.stats() for one in running]
+        members = [(one.name, one.keys) for one in source.members()]
+        paused = [one.is_paused for one in running]
         totals = [(one.name, one.is_ready, one.ready, one.running, one.reconciles, one.failing) for one in found]
-        return totals, members, paused, 0 if self._others is None else self._others.version
+        # What begins with time alone, and not with an event; messages have seconds in them that go on.
+        overdue = [
+            *(one["title"] for one in problems.lagging_watches(source.watches())),
+            *(one["title"] for one in problems.shards_without_owner(source.members(), source.moves())),
+            *(bool(problems.slow_reconciles(one.name, one.ages())) for one in running),
+        ]
+        return totals, members, paused, overdue, 0 if self._others is None else self._others.version
 
     async def _served(self, *, force: bool = False) -> list[ApiResource]:
         """One version of each kind that can be listed and watched; Events only in the core group."""

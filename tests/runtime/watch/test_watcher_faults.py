@@ -264,6 +264,39 @@ async def test_a_stalled_stream_is_detected_and_reopened() -> None:
 
 
 @virtual
+async def test_a_watch_that_stays_silent_is_no_younger_when_it_is_reopened() -> None:
+    async with open_watch_bench() as bench:
+        bench.faults.act = only("watch", lambda: Response(status=200, stream=Script(then="hang")))
+        watcher = bench.watcher(streaming=False)
+        async with reading(watcher) as seen:
+            began = timing.now()
+            await timing.sleep(160)
+            assert len(bench.faults.of("watch")) > 2
+            assert watcher.last_event_at == began
+            bench.faults.act = lambda call: None
+            await timing.sleep(70)  # the silent watch ends, and the next one has something to say
+            await bench.make("a")
+            await timing.sleep(1)
+            assert seen == ["Init", "InitDone", "Apply a"]
+            assert timing.now() - (watcher.last_event_at or 0.0) <= 1
+            await timing.sleep(30)
+            bench.end_watches()  # the server has spoken since: now a new watch is a sign of life again
+            await timing.sleep(1)
+            assert timing.now() - (watcher.last_event_at or 0.0) <= 1
+
+
+@virtual
+async def test_a_watch_that_the_server_ends_is_fresh_when_it_is_reopened() -> None:
+    async with open_watch_bench() as bench:
+        watcher = bench.watcher(streaming=False)
+        async with reading(watcher):
+            await timing.sleep(40)
+            bench.end_watches()
+            await timing.sleep(5)
+            assert timing.now() - (watcher.last_event_at or 0.0) <= 5
+
+
+@virtual
 async def test_a_slow_reader_does_not_count_as_a_stalled_stream() -> None:
     async with open_watch_bench() as bench, bench.watcher(idle_timeout=10, watch_timeout=1000) as watcher:
         await summarize(watcher, 2)

@@ -1,51 +1,12 @@
-"""A real proxy that stays connected and swallows what the server sends."""
+"""A watch through a real proxy that stays connected and swallows what the server sends."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
 from levelset.apiserver import ApiServer
 from levelset.client import Client, Config, Token
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.runtime.cache import Cluster
-
-
-class SwallowingProxy:
-    """Forwards connections; those that are open when `swallow` is called carry nothing to the client any more."""
-
-    def __init__(self, url: str) -> None:
-        self._target = urlsplit(url)
-        self._open: set[object] = set()
-        self._swallowed: set[object] = set()
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncGenerator[str, None]:
-        server = await asyncio.start_server(self._forward, "127.0.0.1", 0)
-        async with server:
-            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-    def swallow(self) -> None:
-        self._swallowed |= self._open
-
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        mark = object()
-        self._open.add(mark)
-        upstream, to_upstream = await asyncio.open_connection(self._target.hostname, self._target.port)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._pipe(reader, to_upstream, None))
-            group.create_task(self._pipe(upstream, writer, mark))
-
-    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mark: object | None) -> None:
-        try:
-            while content := await reader.read(65536):
-                if mark not in self._swallowed:
-                    writer.write(content)
-                    await writer.drain()
-        except ConnectionError:
-            pass
-        finally:
-            writer.close()
+from tests.runtime.watch.swallowing_proxy import SwallowingProxy
 
 
 async def test_a_watch_that_carries_nothing_is_opened_again_and_nothing_is_missed() -> None:

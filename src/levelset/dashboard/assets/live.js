@@ -12,8 +12,9 @@ export async function query(path) {
 }
 
 // The data at a path, queried again whenever the feed reports a change. `every` is the shortest time between two
-// queries in milliseconds. The data of the last path stays until that of the next one has arrived.
-export function useQuery(path, { every = 0 } = {}) {
+// queries in milliseconds, and `atLeast` the longest, for what changes with time alone. The data of the last path stays
+// until that of the next one has arrived.
+export function useQuery(path, { every = 0, atLeast = 0 } = {}) {
   const [state, setState] = useState({ text: "", data: null, error: null, path: null });
   useEffect(() => {
     let isCurrent = true, isRunning = false, isWanted = false, timer = null, last = 0;
@@ -36,7 +37,8 @@ export function useQuery(path, { every = 0 } = {}) {
     }
     load();
     const stop = onChange(load);
-    return () => { isCurrent = false; clearTimeout(timer); stop(); };
+    const again = atLeast && setInterval(() => { if (!document.hidden && Date.now() - last >= atLeast) load(); }, atLeast / 4);
+    return () => { isCurrent = false; clearTimeout(timer); clearInterval(again); stop(); };
   }, [path]);
   return state;
 }

@@ -42,7 +42,7 @@ function Whole({ hasRuns }) {
   const kinds = useQuery("api/kinds", { every: 2000 });
   const status = useQuery("api/status", { every: 5000 });
   const help = useRef(null);
-  useKeys(route, help);
+  useKeys(help);
   const Page = Object.hasOwn(PAGES, route.what) ? PAGES[route.what] : Overview;
   const key = [route.what, route.kind, route.namespace, route.name].join("/");
   return html`<a class="skip" href="#main" onClick=${focusMain}>Skip to content</a>
@@ -92,13 +92,14 @@ function Help({ dialog }) {
     <form method="dialog"><button>Close</button></form></dialog>`;
 }
 
-function useKeys(route, help) {
+// The address is read when a key is pressed: a page is visible some time before its effects have run.
+function useKeys(help) {
   useEffect(() => {
     const focus = (...ids) => ids.map((id) => document.getElementById(id)).find(Boolean)?.focus();
     const goTo = (hash) => () => { location.hash = hash; };
     const keys = {
       "/": () => focus("filter", "kind-filter"), s: () => focus("search"), f: () => focus("kind-filter"),
-      j: () => step(1), k: () => step(-1), u: goTo(route.what === "object" ? toKind(route.kind) : "#/"),
+      j: () => step(1), k: () => step(-1), u: () => { location.hash = above(readRoute()); },
       o: goTo("#/"), e: goTo("#/events"), m: goTo("#/metrics"), l: goTo("#/logs"), "?": () => help.current.showModal(),
     };
     const press = (event) => {
@@ -110,8 +111,10 @@ function useKeys(route, help) {
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
-  }, [route]);
+  }, []);
 }
+
+const above = (route) => route.what === "object" ? toKind(route.kind) : "#/";
 
 function step(by) {
   const rows = [...document.querySelectorAll("main tbody tr, main .problems li")];

@@ -13,7 +13,7 @@ const TEN_MINUTES = 120;  // samples
 export function Overview({ kinds }) {
   const controlled = kinds.filter((one) => one.hasController).map((one) => one.kind);
   useFeed(["v1/Event", ...controlled], true);
-  const problems = useQuery("api/problems", { every: 2000 });
+  const problems = useQuery("api/problems", { every: 2000, atLeast: 20000 });
   const status = useQuery("api/status");
   const events = useQuery("api/events", { every: 1000 });
   const metrics = useMetrics(TEN_MINUTES);
@@ -114,12 +114,14 @@ function State({ of }) {
 
 function WatchState({ of }) {
   if (of.error) return html`<${Tone} label=${of.error} of="bad" />`;
+  if (of.lags) return html`<${Tone} label="lags" of="busy" />`;
   return of.is_ready ? html`<${Tone} label="synced" of="good" />` : html`<${Tone} label="syncing" of="busy" />`;
 }
 
 function Members({ status }) {
   const members = status.members.map((one) => ({ key: one.name, cells: [one.name, one.identity, String(one.keys),
     one.is_me ? html`<${Tone} label="this process" of="good" />`
+      : one.is_stopped ? html`<${Tone} label="stopped" of="bad" />`
       : one.is_acknowledged ? "acknowledged" : html`<${Tone} label="takes over" of="busy" />`] }));
   const moves = Object.entries(status.moves).map(([name, counts]) => ({ key: name, cells: [name, ...counts.map(String)] }));
   return html`<h2>Members</h2>

@@ -282,6 +282,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
         self._is_closed = False
         self._task: asyncio.Task[Any] | None = None  # the task that carries out a step
         self._is_interrupted = False
+        self._is_silent = False  # the last watch has carried nothing for its idle timeout, and nothing came since
 
     async def __anext__(self) -> list[Event[K]]:
         machine = self._machine
@@ -368,6 +369,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
                 await self.aclose()
                 raise
             self._machine.idled()
+            self._is_silent = True
             return []
         finally:
             self._task = None
@@ -385,7 +387,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
         except _RECOVERABLE as error:
             self._machine.failed(error)
             return []
-        self.last_event_at = timing.now()
+        self.last_event_at, self._is_silent = timing.now(), False
         return self._machine.listed(page)
 
     async def _open(self, step: OpenWatch) -> list[Event[K]]:
@@ -398,7 +400,10 @@ class Watcher(AsyncIterator[list[Event[K]]]):
             self._machine.failed(error)
             return []
         self._opens += 1
-        self.last_event_at = self._opened = timing.now()
+        self._opened = timing.now()
+        # A server whose last watch carried nothing may accept the next one and be as silent: that is no sign of life.
+        if self.last_event_at is None or not self._is_silent:
+            self.last_event_at = self._opened
         self._watchdog = IdleWatchdog(self._idle_timeout, self._interrupt)
         self._machine.opened()
         self._has_recovered = self._is_allowed_again()
@@ -425,7 +430,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
             return self._ended(watch, error)
         finally:
             watchdog.since = None
-        self.last_event_at = watchdog.clock()
+        self.last_event_at, self._is_silent = watchdog.clock(), False
         events = machine.received(batch)
         if machine.skipped:
             self._report_skipped()

@@ -27,7 +27,11 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[4]
-SUITES = ("systems/dcp/tests/engines/real_suite.py", "systems/dcp/tests/containers/real_suite.py")
+SUITES = (
+    "systems/dcp/tests/engines/real_suite.py",
+    "systems/dcp/tests/containers/real_suite.py",
+    "systems/dcp/tests/containers/browser_suite.py",
+)
 CGROUPS = Path("/sys/fs/cgroup")
 APPLETS = ("sh", "cat", "echo", "sleep", "true", "ls", "id", "stat")
 

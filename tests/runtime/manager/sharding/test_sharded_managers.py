@@ -24,6 +24,7 @@ from levelset import (
     owns,
 )
 from levelset.aio import timing
+from levelset.dashboard.queries import DashboardSource, Queries
 from levelset.errors import ConfigError, Fenced, LeaseLost, Unreachable
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.objects import ObjectMeta, Ref
@@ -264,6 +265,30 @@ async def test_an_object_that_is_deleted_while_it_has_no_owner_is_gone_on_the_ne
             assert not log.gone, "b may still be at them"
             await asyncio.sleep(7)
             assert sorted(log.gone) == sorted(("a", name) for name in of_b)
+
+
+@virtual
+async def test_a_member_that_does_not_renew_is_reported_as_stopped_until_another_has_taken_over():
+    log = Log()
+    async with open_cluster() as cluster, started(cluster, "a", log.controller("a")) as a:
+        b = cluster.process(log.controller("b"), name="b", shards=SHARDS)
+        await b.start()
+        await b.manager.wait_elected()
+        queries = Queries(DashboardSource.of(a.manager))
+        await asyncio.sleep(30)
+        _, other = a.manager.shard_member.members()
+        assert (other.is_stopped, other.silent < 3) == (False, True)
+        await b.kill()
+        await asyncio.sleep(4)  # the last renewal was up to two seconds before the kill, which takes as long
+        _, other = a.manager.shard_member.members()
+        assert (other.is_stopped, other.silent >= 4) == (False, True)
+        before = queries.pulse()
+        await asyncio.sleep(5)
+        _, other = a.manager.shard_member.members()
+        assert (other.is_stopped, other.silent > SHARDS.renew) == (True, True)
+        assert queries.pulse() != before, "an open page is notified although nothing has happened"
+        await asyncio.sleep(6)
+        assert len(a.manager.shard_member.members()) == 1
 
 
 @virtual

@@ -134,6 +134,10 @@ class MemberReport(msgspec.Struct, frozen=True):
     is_me: bool
     is_acknowledged: bool
     """Whether the member that reports has stopped what belongs to this one."""
+    silent: float = 0.0
+    """Seconds since its Lease was last seen to change."""
+    is_stopped: bool = False
+    """Whether it could not renew for so long that it acts no more; its objects have no owner until others have them."""
 
 
 class ShardMember:
@@ -202,8 +206,16 @@ class ShardMember:
         """All members that are known, this one first."""
         found = [MemberReport(self.name, self.identity, self._work.keys(), is_me=True, is_acknowledged=True)]
         for name, other in sorted(self.state.others.items()):
-            record = other.record
-            made = MemberReport(name, record.holder, record.keys, is_me=False, is_acknowledged=other.is_acknowledged)
+            silent = max(0.0, self._clock() - other.changed_at)
+            made = MemberReport(
+                name,
+                other.record.holder,
+                other.record.keys,
+                is_me=False,
+                is_acknowledged=other.is_acknowledged,
+                silent=silent,
+                is_stopped=silent > self.settings.renew,
+            )
             found.append(made)
         return found
 
