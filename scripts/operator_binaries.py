@@ -36,6 +36,12 @@ OPERATORS: Final = {
     "cloudnative-pg": Operator("github.com/cloudnative-pg/cloudnative-pg", "v1.27.1", "./cmd/manager"),
     "helm": Operator("helm.sh/helm/v4", "v4.3.1", "./cmd/helm"),
     "kro": Operator("github.com/kubernetes-sigs/kro", "v0.9.4", "./cmd/controller"),
+    "prometheus-operator": Operator(
+        "github.com/prometheus-operator/prometheus-operator",
+        "v0.85.0",
+        "./cmd/operator",
+        ("pkg/apis/monitoring", "pkg/client"),
+    ),
 }
 """The operators, and helm, which renders the charts of some of them."""
 
@@ -82,9 +88,10 @@ def _go(arguments: list[str], folder: Path) -> str:
     if shutil.which("go") is None:
         raise Missing("operators are built with Go, which is not on PATH")
     folder.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local"}
-    if any(one.startswith("-modfile") for one in arguments):
-        environment["GOFLAGS"] += " -mod=mod"
+    # A module's zip may have an empty vendor folder: without a mode, Go would look there and nowhere else.
+    mode = "mod" if any(one.startswith("-modfile") for one in arguments) else "readonly"
+    flags = f"-buildvcs=false -mod={mode}"
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": flags, "GOTOOLCHAIN": "local"}
     command = ["go", *arguments]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
