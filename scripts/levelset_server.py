@@ -19,14 +19,29 @@ _COMMAND: Final = "from levelset.cli.main import main; main()"
 
 @contextmanager
 def run_levelset(
-    arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    through: Sequence[str] = (),
 ) -> Generator[Path]:
     """Runs `levelset ARGUMENTS` in a folder; yields its kubeconfig when it is ready, and ends it afterwards.
 
-    Its log is `server.log` in the folder. Raises `Missing` if it does not start.
+    Its log is `server.log` in the folder. `through` is a command that executes the one behind it. Raises `Missing` if
+    it does not start.
     """
     kubeconfig, log = folder / "kubeconfig", folder / "server.log"
-    command = [sys.executable, "-c", _COMMAND, *arguments, "--kubeconfig", str(kubeconfig), "--output", "json"]
+    command = [
+        *through,
+        sys.executable,
+        "-c",
+        _COMMAND,
+        *arguments,
+        "--kubeconfig",
+        str(kubeconfig),
+        "--output",
+        "json",
+    ]
     with (
         log.open("wb") as errors,
         subprocess.Popen(
