@@ -45,7 +45,7 @@ test-corpus: .venv/dev.installed ## hundreds of CRDs and thousands of objects of
 test-envtest: .venv/dev.installed ## Go suites with envtest on our server and on kube-apiserver, with the times of both (builds them); ENVTEST="--on levelset"
 	@scripts/test-envtest $(ENVTEST)
 
-test-peers: .venv/dev.installed ## the suites of kopf, the official Python clients and kr8s on our server (installs and builds them); PEERS="--suite kr8s"
+test-peers: .venv/dev.installed ## the suites of kopf, the official Python clients, kr8s and kube-rs on our server (installs and builds them); PEERS="--suite kr8s"
 	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.peer_suites $(PEERS)
 
 test-operators: .venv/dev.installed ## operators of other projects, unmodified, on our server with RBAC and a data plane (builds them)

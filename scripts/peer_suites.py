@@ -1,9 +1,9 @@
-"""Runs the suites of other clients and runtimes against levelset: kopf, the official Python clients and kr8s.
+"""Runs the suites of other clients and runtimes against levelset: kopf, the official Python clients, kr8s and kube-rs.
 
     make test-peers                               # all of them
     make test-peers PEERS="--suite kr8s --focus logs"
 
-Their tests come from the sdists that the projects publish, unmodified; `tests/peers/suites.toml`
+Their tests come from the sdists and crates that the projects publish, unmodified; `tests/peers/suites.toml`
 says which. They run against `levelset serve --rbac`, or against `levelset up` with Pods as processes.
 `tests/peers/expectations.toml` names the tests that fail, with reasons; the exit code is 1 if one begins to pass or to
 fail. What is installed and built stays in `.cache/peer-suites`.
@@ -12,6 +12,7 @@ fail. What is installed and built stays in `.cache/peer-suites`.
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,15 @@ from scripts.e2e_suite import Expectations, Outcome, Result
 from scripts.kube_binaries import Missing, build
 from scripts.levelset_server import ROOT, run_levelset
 
-__all__ = ["Suite", "main", "read_expectations", "read_pytest_report", "read_suites", "surprises"]
+__all__ = [
+    "Suite",
+    "main",
+    "read_cargo_report",
+    "read_expectations",
+    "read_pytest_report",
+    "read_suites",
+    "surprises",
+]
 
 HERE: Final = ROOT / "tests" / "peers"
 CACHE: Final = ROOT / ".cache" / "peer-suites"
@@ -41,16 +50,24 @@ _COMMANDS: Final = {
     "up": ["up", "tests.peers.data_plane", "--rbac", "--dashboard", "no"],
 }
 _LIMIT: Final = 1500
+_CARGO_TEST: Final = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED)$", re.MULTILINE)
+_CARGO_OUTPUT: Final = re.compile(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite of another project: the package that carries it, and what it needs."""
+    """A suite of another project: the package that carries it, and what it needs.
+
+    `crates` are those of a suite in Rust, with the features that their tests need, and `restored` the dependencies of
+    their tests on each other, with features, which cargo leaves out of what is published.
+    """
 
     name: str
     package: str
     on: str
     files: tuple[str, ...] = ()
+    crates: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    restored: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict[str, dict[str, tuple[str, ...]]])
     options: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     objects: str = ""
@@ -85,6 +102,13 @@ def read_pytest_report(text: str) -> Iterator[Outcome]:
         why = " ".join((bad[0].get("message") or bad[0].text or "").split())[:400] if bad else ""
         name = f"{case.get('classname', '')}.{case.get('name', '')}".lstrip(".")
         yield Outcome(name, result, why, float(case.get("time", "0")))
+
+
+def read_cargo_report(crate: str, text: str) -> Iterator[Outcome]:
+    """The tests of a crate in the output of `cargo test`."""
+    reasons = {name: " ".join(why.split())[:400] for name, why in _CARGO_OUTPUT.findall(text)}
+    for name, result in _CARGO_TEST.findall(text):
+        yield Outcome(f"{crate}::{name}", "passed" if result == "ok" else "failed", reasons.get(name, ""))
 
 
 def surprises(suite: str, expected: Expectations, outcomes: Sequence[Outcome]) -> list[str]:
@@ -143,6 +167,62 @@ def run_python(suite: Suite, kubeconfig: Path, kubectl: Path, given: argparse.Na
     return list(read_pytest_report(report.read_text("utf-8"))) if report.exists() else []
 
 
+def prepare_crates(suite: Suite) -> Path:
+    """A workspace with the sources of the crates, as they were published, whose tests are built."""
+    if shutil.which("cargo") is None:
+        raise Missing(f"{suite.package} is built with Rust, and cargo is not on PATH")
+    version = suite.package.partition("==")[2]
+    folder = CACHE / f"{suite.name}-{version}"
+    needed = json.dumps([suite.crates, suite.restored], sort_keys=True)
+    mark = folder / "built"
+    if not mark.exists() or mark.read_text("utf-8") != needed:
+        print(f"building the tests of {suite.package} ...", flush=True)
+        for name in (*suite.crates, "download"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        for crate, source in _download_crates(suite, version, folder / "download").items():
+            shutil.copytree(source, folder / crate)
+            with (folder / crate / "Cargo.toml").open("a", encoding="utf-8") as manifest:
+                for other, features in suite.restored.get(crate, {}).items():
+                    place = f'path = "../{other}"\nfeatures = {json.dumps(features)}'
+                    manifest.write(f"\n[dev-dependencies.{other}]\n{place}\n")
+        members = json.dumps(list(suite.crates))
+        (folder / "Cargo.toml").write_text(f'[workspace]\nresolver = "2"\nmembers = {members}\n', "utf-8")
+        for crate in suite.crates:
+            _run(_cargo_test(suite, crate, "--no-run"), folder)
+        mark.write_text(needed, "utf-8")
+    return folder
+
+
+def _download_crates(suite: Suite, version: str, folder: Path) -> dict[str, Path]:
+    """The folders in which cargo has unpacked the crates."""
+    (folder / "src").mkdir(parents=True)
+    (folder / "src/lib.rs").touch()
+    lines = ["[package]", 'name = "download"', 'edition = "2021"', "[workspace]", "[dependencies]"]
+    lines += [f'{crate} = "={version}"' for crate in suite.crates]
+    (folder / "Cargo.toml").write_text("\n".join(lines), "utf-8")
+    packages = json.loads(_run(["cargo", "metadata", "--format-version=1"], folder))["packages"]
+    found = {one["name"]: Path(one["manifest_path"]).parent for one in packages if one["version"] == version}
+    return {crate: found[crate] for crate in suite.crates}
+
+
+def _cargo_test(suite: Suite, crate: str, *options: str) -> list[str]:
+    # By its manifest: the others depend on the published crate of the same name and version.
+    chosen = [f"--manifest-path={crate}/Cargo.toml", f"--features={','.join(suite.crates[crate])}"]
+    return ["cargo", "test", "--lib", *chosen, *options]
+
+
+def run_crates(suite: Suite, kubeconfig: Path, kubectl: Path, given: argparse.Namespace) -> list[Outcome]:
+    """Runs the tests of crates that need a cluster, which they mark as ignored, one after the other."""
+    folder = prepare_crates(suite)
+    outcomes: list[Outcome] = []
+    for crate in suite.crates:
+        command = _cargo_test(suite, crate, "--", "--ignored", "--test-threads=1", *filter(None, [given.focus]))
+        log = _LOGS / f"{suite.name}-{crate}.log"
+        _log(command, folder, _environment(kubeconfig, kubectl) | suite.environment, log)
+        outcomes += read_cargo_report(crate, log.read_text("utf-8", "replace"))
+    return outcomes
+
+
 def _environment(kubeconfig: Path, kubectl: Path) -> dict[str, str]:
     path = f"{kubectl.parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {**os.environ, "KUBECONFIG": str(kubeconfig), "PATH": path}
@@ -188,6 +268,8 @@ def run_suite(suite: Suite, expected: Expectations, given: argparse.Namespace) -
             try:
                 if suite.objects:
                     _create(HERE / suite.objects, kubeconfig, kubectl)
+                if suite.crates:
+                    return run_crates(suite, kubeconfig, kubectl, given)
                 skipped = " and ".join(f"not {one}" for patterns in expected.skip.values() for one in patterns)
                 return run_python(suite, kubeconfig, kubectl, given, skipped)
             finally:
@@ -199,7 +281,7 @@ def main(arguments: list[str]) -> int:
     suites, expectations = read_suites(), read_expectations()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", action="append", choices=list(suites), help="only this one")
-    parser.add_argument("--focus", default="", help="only tests that match this expression of pytest's -k")
+    parser.add_argument("--focus", default="", help="only tests that match this expression of pytest's -k, or text")
     given = parser.parse_args(arguments)
     _LOGS.mkdir(parents=True, exist_ok=True)
     lines, news = [f"\n{'suite':24}{'passed':>8}{'failed':>8}{'skipped':>8}{'s':>8}"], list[str]()

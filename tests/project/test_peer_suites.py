@@ -1,9 +1,9 @@
-"""What `make test-peers` reads: reports of pytest, its suites, and what counts as a surprise."""
+"""What `make test-peers` reads: reports of pytest and cargo, its suites, and what counts as a surprise."""
 
 from pathlib import Path
 
 from scripts.e2e_suite import Expectations, Outcome
-from scripts.peer_suites import read_expectations, read_pytest_report, read_suites, surprises
+from scripts.peer_suites import read_cargo_report, read_expectations, read_pytest_report, read_suites, surprises
 
 PYTEST = """<testsuites><testsuite>
 <testcase classname="tests.test_api" name="test_get" time="1.5"/>
@@ -20,6 +20,34 @@ def test_a_report_of_pytest_has_a_result_and_a_reason_for_each_test() -> None:
     ]
 
 
+CARGO = """running 3 tests
+test api::entry::tests::create ... ok
+test client::exec ... FAILED
+test client::should_fail - should panic ... ok
+
+failures:
+
+---- client::exec stdout ----
+
+thread 'client::exec' panicked at src/lib.rs:12:
+no such
+  Pod
+
+failures:
+    client::exec
+
+test result: FAILED. 2 passed; 1 failed; 0 ignored
+"""
+
+
+def test_a_report_of_cargo_has_a_result_and_a_reason_for_each_test() -> None:
+    assert list(read_cargo_report("kube-client", CARGO)) == [
+        Outcome("kube-client::api::entry::tests::create", "passed"),
+        Outcome("kube-client::client::exec", "failed", "thread 'client::exec' panicked at src/lib.rs:12: no such Pod"),
+        Outcome("kube-client::client::should_fail", "passed"),
+    ]
+
+
 def test_a_surprise_is_a_new_failure_a_known_one_that_passes_and_a_suite_without_tests() -> None:
     expected = Expectations((".",), fail={"needs an image": ("exec", "gone")})
     outcomes = [Outcome("exec", "passed"), Outcome("gone", "failed", "x"), Outcome("get", "failed", "why")]
@@ -32,6 +60,6 @@ def test_every_expectation_is_of_a_suite_and_every_stand_in_exists() -> None:
     assert set(read_expectations()) <= set(suites)
     for one in suites.values():
         assert one.on in ("serve", "up")
-        assert one.files
+        assert one.files or one.crates
         assert not one.objects or (Path(__file__).parents[1] / "peers" / one.objects).is_file()
         assert all((Path(__file__).parents[1] / "peers" / ours).is_file() for ours in one.stand_ins.values())
