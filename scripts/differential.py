@@ -28,12 +28,9 @@ async def _run(server: Server, given: argparse.Namespace) -> int:
 
     def progress(report: fuzzer.Report) -> None:
         nonlocal shown
-        if report.sequences >= shown + 500:
-            shown = report.sequences
-            print(
-                f"{time.monotonic() - began:6.0f} s  {report.requests} requests, {report.agreement:.2%} agree",
-                flush=True,
-            )
+        if report.all.sequences >= shown + 500:
+            shown = report.all.sequences
+            print(f"{time.monotonic() - began:6.0f} s  {report.all}", flush=True)
 
     async with open_ours() as ours:
         theirs = TheirServer(server.url, server.token)
@@ -46,7 +43,7 @@ async def _run(server: Server, given: argparse.Namespace) -> int:
     if given.output:
         found = {name: [vars(one) for one in group[:3]] for name, group in report.groups.items()}
         await asyncio.to_thread(Path(given.output).write_text, json.dumps(found, indent=1))
-    return 1 if report.different else 0
+    return 1 if report.all.different else 0
 
 
 async def _shrink(report: fuzzer.Report, theirs: TheirServer, ours: OurServer, given: argparse.Namespace) -> None:

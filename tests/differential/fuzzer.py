@@ -46,19 +46,39 @@ class Finding:
 
 
 @dataclass
-class Report:
-    """Counts of requests, and the findings by signature."""
+class Tally:
+    """Counts of requests and sequences, and how many of them were answered differently; a sequence ends there."""
 
     requests: int = 0
-    different: int = 0
     sequences: int = 0
-    statuses: Counter[int] = field(default_factory=Counter)
-    intended: Counter[str] = field(default_factory=Counter)
-    groups: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
+    different: int = 0
 
     @property
     def agreement(self) -> float:
         return 1 - self.different / max(self.requests, 1)
+
+    def count(self, trial: Trial) -> None:
+        self.requests += trial.compared
+        self.sequences += 1
+        self.different += trial.differs and not trial.intended
+
+    def __str__(self) -> str:
+        whole = self.sequences - self.different
+        return (
+            f"{self.requests} requests in {self.sequences} sequences, {self.different} differ"
+            f" ({self.agreement:.2%} agree, {whole / max(self.sequences, 1):.2%} of the sequences)"
+        )
+
+
+@dataclass
+class Report:
+    """Counts of all requests and of those to built-in kinds, and the findings by signature."""
+
+    all: Tally = field(default_factory=Tally)
+    builtin: Tally = field(default_factory=Tally)
+    statuses: Counter[int] = field(default_factory=Counter)
+    intended: Counter[str] = field(default_factory=Counter)
+    groups: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
 
 
 async def compare(steps: list[Step] | tuple[Step, ...], theirs: Server, ours: Server) -> Trial:
@@ -118,22 +138,27 @@ async def smallest(finding: Finding, theirs: Server, ours: Server) -> Finding | 
 
 
 def _count(report: Report, seed: str, steps: list[Step], trial: Trial) -> None:
-    report.requests += trial.compared
-    report.sequences += 1
+    report.all.count(trial)
+    if not _is_custom(steps[0]):
+        report.builtin.count(trial)
     report.statuses.update(one["status"] for one in trial.answers)
     if trial.intended:
         report.intended[trial.intended] += 1
     elif trial.differs:
-        report.different += 1
         last = steps[trial.compared - 1]
         name = signature(last, trial.theirs, trial.ours)
         report.groups[name].append(Finding(seed, tuple(steps[: trial.compared]), trial.theirs, trial.ours))
 
 
+def _is_custom(step: Step) -> bool:
+    """Whether a sequence that begins with this request is about a kind of our definitions: all of it is about one."""
+    groups = {one["spec"]["group"] for one in corpus.load().definitions}
+    return any(f"/apis/{group}/" in step["do"] for group in groups)
+
+
 def show(report: Report, limit: int = 40) -> str:
     """The groups, most frequent first, each with its smallest example."""
-    total = f"{report.requests} requests in {report.sequences} sequences"
-    lines = [f"{total}, {report.different} differ ({report.agreement:.2%} agree)"]
+    lines = [str(report.all), f"  of built-in kinds: {report.builtin}"]
     lines += [f"  intended: {count} x {reason}" for reason, count in report.intended.most_common()]
     lines += [f"  statuses: {dict(report.statuses.most_common())}"]
     coarse: Counter[str] = Counter()

@@ -56,6 +56,7 @@ from levelset.apiserver.package_data import wait_package_data
 from levelset.apiserver.registry.builtin.kind_table import builtin_catalog
 from levelset.apiserver.registry.builtin.pod_admission import PodAdmission
 from levelset.apiserver.registry.builtin.services import DEFAULT_SERVICE_CIDR, ServiceStrategy
+from levelset.apiserver.registry.builtin.storage_and_devices import check_admin_access
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.registry.builtin.volumes import ClaimAdmission
 from levelset.apiserver.registry.conversion_webhook import WebhookConverter
@@ -641,6 +642,7 @@ def build_components(
     state = ServerState(storage, kinds.catalog, authenticator=authenticator, now=now, random=random)
     if client.services is None:
         client.services = ServiceAddresses(state, webhook_services).resolve
+    check_admin_access(state)
     state.service_account_tokens = service_account_tokens = ServiceAccountTokens(state)
     authenticator.service_account_user = service_account_tokens.authenticate
     state.subresource_handlers["", "serviceaccounts", "token"] = TokenRequests(service_account_tokens).handle

@@ -29,6 +29,12 @@ _AGE = Column(
 )
 _CREATED = Column("Created At", type="date", description="When the object was created.")
 _PLAIN = (_NAME, _CREATED)
+_SCALE = (
+    _NAME,
+    Column("Desired", type="integer", path=".spec.replicas", description="How many replicas are wanted."),
+    Column("Available", type="integer", path=".status.replicas", description="How many replicas there are."),
+    _AGE,
+)
 
 
 def definitions(served: ServedResource, kind: str | None = None) -> list[Object]:
@@ -53,7 +59,7 @@ def cells(served: ServedResource, tree: Object, now: datetime) -> list[Any]:
 def columns_of(served: ServedResource, kind: str | None = None) -> tuple[Column, ...]:
     """The columns of a resource, the name included."""
     if _own_kind(served, kind) is not None:
-        return _PLAIN
+        return _SCALE if served.custom and kind == "Scale" else _PLAIN
     columns = served.columns
     if not served.custom:
         return columns or _PLAIN

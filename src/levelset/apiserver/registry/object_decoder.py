@@ -29,7 +29,7 @@ class DecodedObject(msgspec.Struct, frozen=True, gc=False):
     version: str = ""
     """The resourceVersion that a new object came with, which may be any text."""
     is_tracked: bool = True
-    """Whether the fields of a new object are tracked: its status, which is ignored, has the types of the schema."""
+    """Whether the fields of the object are tracked: it and an ignored status have the types of the schema."""
 
 
 def check_type(served: ServedResource, tree: Tree) -> None:
@@ -91,6 +91,8 @@ def apply_schema(
     wrong = _undecodable(admission.causes) if served.custom else admission.type_error
     if wrong is not None:
         raise Undecodable(f"the object cannot be decoded as {served.kind}: {wrong.field}: {wrong.message}")
+    if served.custom and not admission.causes and schema is not None and schema.first_mismatch(tree) is not None:
+        return DecodedObject([], managed_fields, is_tracked=False)  # a list in place of a text
     return DecodedObject([] if served.rules.complete else list(admission.causes), managed_fields)
 
 

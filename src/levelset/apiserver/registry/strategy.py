@@ -7,7 +7,6 @@ validation, and field ownership (`metadata.managedFields`). Trees are modified i
 - `track_new_object` sets the managedFields of a new object (`field_outlines.py`).
 """
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -41,12 +40,12 @@ from levelset.apiserver.registry.object_decoder import (
 )
 from levelset.apiserver.resources.served_resource import Dropped, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
-from levelset.apiserver.schema.validation import is_mismatch
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import ApiError, BadPatch, BadTime, Cause
 from levelset.objects.json_tree import is_map
+from levelset.objects.lazy_pattern import Pattern
 from levelset.patch.field_paths import path
 from levelset.patch.field_sets import EMPTY, FieldSet
 from levelset.patch.json_patch import json_equal
@@ -77,6 +76,7 @@ __all__ = [
     "write_review",
 ]
 
+_ABOUT_STATUS: Final = Pattern(r'(?: in |")status(?:[.\["]|$)')
 _STATUS: Final = FieldSet.of(path("status"))
 _ALL_BUT_STATUS: Final = FieldSet.of(path("metadata"), path("spec"))
 _IGNORED_BY_STATUS: Final = {
@@ -139,11 +139,11 @@ def apply_schema_to_new(
     causes = decoded.causes
     is_tracked = True
     if served.status and "status" in tree and not served.rules.status_on_create:
-        is_tracked = _is_trackable(served, {"status": tree.pop("status")}, causes)
-        causes = [one for one in causes if not _is_status(one.field)]
+        is_tracked = _is_trackable(served, {"status": tree.pop("status")})
+        causes = [one for one in causes if not _is_status(one)]
     if not version and causes is decoded.causes:
         return decoded
-    return DecodedObject(causes, decoded.managed_fields, version, is_tracked)
+    return DecodedObject(causes, decoded.managed_fields, version, is_tracked and decoded.is_tracked)
 
 
 def accept_new(
@@ -332,6 +332,7 @@ def _prepare_update(
     new = restrict_to_subresource(served, old, new, options.subresource)
     meta.inherit_metadata(new["metadata"], before)
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
+    is_tracked = is_tracked and decoded.is_tracked
     metadata = new["metadata"]
     disabled = [] if served.rules.drop_disabled is None else served.rules.drop_disabled(new)
     allocated = _apply_rules(state, served, new, old, options.subresource)
@@ -395,14 +396,14 @@ def _decode_ignored(served: ServedResource, old: Tree, new: Tree, options: Write
     ignored = {name: new[name] for name in names if new[name] != old.get(name)}
     if not ignored:
         return True
-    decoded = apply_schema(served, {**ignored, "metadata": {}}, options, dropped=[])
-    causes = [one for one in decoded.causes if one.field.partition(".")[0].partition("[")[0] in ignored]
-    return _is_trackable(served, ignored, causes)
+    apply_schema(served, {**ignored, "metadata": {}}, options, dropped=[])
+    return _is_trackable(served, ignored)
 
 
-def _is_trackable(served: ServedResource, part: Tree, causes: Iterable[Cause]) -> bool:
+def _is_trackable(served: ServedResource, part: Tree) -> bool:
     """Whether a part of an object has the types of its schema, and its lists the keys: else no field is tracked."""
-    if served.custom and any(is_mismatch(one) for one in causes):
+    schema = served.schema() if served.custom else None
+    if schema is not None and schema.first_mismatch(part) is not None:
         return False
     members = written_members(served)
     return has_list_keys(part, served.shape(), members)
@@ -554,8 +555,11 @@ def _managed_fields_without_time(tree: Tree) -> Any:
     return [{name: value for name, value in one.items() if name != "time"} for one in entries]
 
 
-def _is_status(field: str) -> bool:
-    return field == "status" or field.startswith(("status.", "status["))
+def _is_status(cause: Cause) -> bool:
+    """Whether a cause is about the status; some are only in their text."""
+    if cause.field == "<nil>":
+        return _ABOUT_STATUS.search(cause.message) is not None
+    return cause.field == "status" or cause.field.startswith(("status.", "status["))
 
 
 def restrict_to_subresource(served: ServedResource, old: Tree, new: Tree, subresource: str) -> Tree:

@@ -44,7 +44,8 @@ def check(node: Node, value: float, path: str) -> list[Cause]:
         causes.append(field_errors.invalid(path, value, f"{path} in body should be {detail}"))
 
     within = span(node)
-    if within is not None and not within[0] <= value <= within[1]:
+    is_fraction = node.type == "integer" and value.__class__ is float and not float(value).is_integer()
+    if within is not None and (is_fraction or not within[0] <= value <= within[1]):
         form = f"with format {node.format}" if node.format else "(default format)"
         text = f"Checked value must be of type {node.type} {form} in {path}"
         causes.append(field_errors.invalid("<nil>", "", text))  # as upstream, without a place of its own

@@ -12,7 +12,7 @@ reported (ratcheting): members of objects and items of keyed lists are compared 
 whole.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -41,7 +41,6 @@ __all__ = [
     "compile_schema",
     "fewest",
     "has_type",
-    "is_mismatch",
 ]
 
 ABSENT: Tree = object()
@@ -51,9 +50,10 @@ ABSENT: Tree = object()
 class ErrorCollector:
     """Collects the causes of one schema; `pattern` compiles an expression, or returns None if it is invalid."""
 
-    def __init__(self, resolve: Resolve, pattern: Callable[[str], Regex | None]) -> None:
+    def __init__(self, resolve: Resolve, pattern: Callable[[str], Regex | None], *, are_builtin: bool = False) -> None:
         self._resolve = resolve
         self._pattern = pattern
+        self._are_builtin = are_builtin
 
     def collect(self, node: Node, tree: Tree, path: str = "", *, old: Tree = ABSENT, depth: int = 0) -> list[Cause]:
         """All causes in the tree, except those of unchanged values."""
@@ -86,6 +86,12 @@ class ErrorCollector:
     def _type(self, node: Node, tree: Tree, path: str) -> list[Cause]:
         if has_type(node, tree):
             return []
+        form = "" if self._are_builtin else _type_format(node)
+        if form and tree is not None and not isinstance(tree, str):
+            if not isinstance(tree, list):
+                return [_mistyped(path, form, _GO_FORMATS.get(tree.__class__, ""))]
+            if node.type == "string":  # as upstream, which takes any list for a text with a format
+                return []
         expected = "integer,string" if node.int_or_string else node.type
         return [_mistyped(path, expected, field_errors.kind_of(tree))]
 
@@ -166,7 +172,7 @@ class ErrorCollector:
             return [self.collect(one, tree, path, old=old, depth=depth + 1) for one in options]
 
         causes: list[Cause] = []
-        either = tried(node.either())
+        either = tried(node.either() if has_type(node, tree) else node.any_of)
         if either and all(either):
             causes.append(_alternative(f'"{path}" must validate at least one schema (anyOf)'))
             causes += fewest(either)
@@ -199,6 +205,16 @@ def _mistyped(path: str, expected: str, actual: str) -> Cause:
     )
 
 
+def _type_format(node: Node) -> str:
+    """The format that upstream names in place of the type; empty if it ignores the format."""
+    if node.int_or_string or not node.format:
+        return ""
+    if node.type in _NUMBER_FORMATS:
+        return node.format if node.format in _NUMBER_FORMATS[node.type] else ""
+    is_known = text_format(node.format) is not None or node.format == "password"
+    return node.format if node.type == "string" and is_known else ""
+
+
 def has_type(node: Node, value: Tree) -> bool:
     """Whether a value has the type that the schema declares; a whole number may be written 1.0."""
     if value is None:
@@ -226,6 +242,12 @@ def has_type(node: Node, value: Tree) -> bool:
             return False
 
 
+def _has_json_type(node: Node, value: Tree) -> bool:
+    if node.int_or_string or not node.type:
+        return not (node.int_or_string and isinstance(value, list | dict))
+    return numbers.is_number(value) if node.type in ("integer", "number") else has_type(node, value)
+
+
 _LOAD_STEPS = 10_000  # of the patterns of one stored object, which a list may read by the thousand
 _FIRST_LOAD_STEPS = 100_000  # of the first one, for which the schema is compiled
 _LARGE_SCHEMA = 64 * 1024  # bytes
@@ -238,16 +260,9 @@ _BEYOND = "Checked value must be of type integer"
 """What is said of a number that its type cannot hold."""
 
 
-_JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array"})
-
-
-def is_mismatch(cause: Cause) -> bool:
-    """Whether a value is not even of the JSON type of its schema: null is of every type, and all numbers are of one."""
-    is_other_number = cause.message.endswith('must be of type integer: "number"')
-    if cause.reason != TYPE or is_other_number or cause.message.endswith(': "null"'):
-        return False
-    expected = cause.message.rpartition("must be of type ")[2].partition(":")[0]
-    return expected in _JSON_TYPES or not expected  # else it is a format
+_NUMBER_FORMATS = {"integer": ("int32", "int64"), "number": ("float", "double")}
+_GO_FORMATS: dict[type, str] = {int: "int64", float: "float64"}
+"""What upstream calls a value of the wrong type, where the schema has a format."""
 
 
 def _alternative(problem: str) -> Cause:
@@ -279,7 +294,7 @@ class Definitions:
         self.are_builtin = schemas is not None
         self._nodes: dict[str, Node] = {}
         self._patterns: dict[str, Regex | None] = {}
-        self.collector = ErrorCollector(self.resolve, self.pattern)
+        self.collector = ErrorCollector(self.resolve, self.pattern, are_builtin=self.are_builtin)
         self.generator = CodeGenerator(reference=self._function, pattern=self.pattern, filled=self._filled)
 
     def resolve(self, node: Node) -> Node:
@@ -405,8 +420,28 @@ class Compiled:
         return Admission(causes=tuple(self.validate(tree))).type_error
 
     def first_mismatch(self, tree: Tree) -> Cause | None:
-        """The first value that is not of the JSON type of its schema: for custom kinds, to which it is applied."""
-        return next(filter(is_mismatch, self.validate(tree)), None)
+        """The first value that is not of the JSON type of its schema, where null is of every type, and all numbers are.
+
+        The fields of such an object cannot be tracked.
+        """
+        try:
+            return self._mismatch(self._node, tree, "")
+        except RecursionError:
+            return field_errors.too_deep("", MAX_DEPTH)
+
+    def _mismatch(self, node: Node, tree: Tree, path: str) -> Cause | None:
+        node = self._definitions.resolve(node)
+        if tree is None:
+            return None
+        if not _has_json_type(node, tree):
+            return _mistyped(path, node.type, field_errors.kind_of(tree))
+        below: Iterator[tuple[Node | None, Tree, str]] = iter(())
+        if isinstance(tree, dict):
+            below = ((node.child(name), one, join(path, name)) for name, one in tree.items())
+        elif isinstance(tree, list):
+            below = ((node.items, one, f"{path}[{at}]") for at, one in enumerate(tree))
+        found = (self._mismatch(child, one, at) for child, one, at in below if child is not None)
+        return next((one for one in found if one is not None), None)
 
     def _prepare(self, tree: Tree) -> list[str]:
         dropped = self.prune(tree)

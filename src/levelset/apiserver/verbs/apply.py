@@ -7,12 +7,14 @@ import msgspec
 
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry import strategy
+from levelset.apiserver.registry.builtin.narrow_integers import narrow_integers
 from levelset.apiserver.registry.object_decoder import DecodedObject, check_name_and_namespace
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.registry.strategy import ignored_fields
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import Compiled, field_errors
+from levelset.apiserver.schema.builtin_schemas import builtin_kind
 from levelset.apiserver.verbs.create_and_update import (
     WriteResult,
     check_resource_version,
@@ -29,6 +31,7 @@ from levelset.apiserver.wire.step_limits import run_limited
 from levelset.errors import AlreadyExists, ApiError, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import copy_tree, is_map, walk
+from levelset.objects.lazy_pattern import Pattern
 from levelset.patch import server_side_apply
 from levelset.patch.apply import create_applied
 from levelset.patch.last_applied import KUBECTL
@@ -36,6 +39,7 @@ from levelset.storage import Item
 
 __all__ = ["apply"]
 
+_LARGE_NUMBER: Final = Pattern(rb"[0-9]{10}")  # of more than 32 bits, perhaps
 _MAY_BE_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")
 
 
@@ -90,7 +94,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
 
     def check_fields(self) -> None:
         """Raises BadRequest for fields that are not in the schema, or Invalid for nulls that the schema would drop."""
-        schema = self.served.schema()
+        is_scale = self.options.subresource == "scale"
+        schema = builtin_kind("autoscaling", "v1", "Scale") if is_scale else self.served.schema()
         if schema is not None:
             config = self._read()
             if not _is_accepted(schema, config):
@@ -100,6 +105,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         """Merges the configuration into the object; a `Change` of `guaranteed_update`."""
         options, served = self.options, self.served
         config = self._read()
+        if options.subresource == "scale":
+            return self._change_scale(old, item, config)
         is_status_ignored = served.status and "status" in config
         if is_status_ignored or options.subresource or not self.body.startswith(b"{") or b"null" in self.body:
             self.check_fields()
@@ -119,10 +126,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             ).object
             if is_first:
                 strategy.disown_structs(served, merged)
-        except ApplyConflict as error:
+        except ApplyConflict:
             self.check_fields()  # its errors come first
-            if options.subresource == "scale":
-                raise scale.conflict_of_scales(error) from error
             raise
         except BadPatch as error:
             self.check_fields()
@@ -133,11 +138,19 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             check_resource_version(served, self.name, version, old)
         check = self.check_fields
         try:
-            if options.subresource == "scale":
-                scale.check_applied_replicas(served, self.name, config)
             return strategy.prepare_update(self.state, served, old, merged, options, applied=True, check=check)
         except Undecodable as error:
             raise _inconvertible(served, config["metadata"], error) from error
+
+    def _change_scale(self, old: Tree, item: Item, config: Tree) -> strategy.PreparedUpdate:
+        """As `change`, for a configuration that is a Scale."""
+        self.check_fields()
+        try:
+            return scale.apply_scale(self.state, self.served, old, item, config=config, options=self.options)
+        except BadPatch as error:
+            raise _untyped(self.served, config["metadata"], error) from error
+        except Undecodable as error:
+            raise _inconvertible(self.served, config["metadata"], error) from error
 
     def decode_new(self) -> tuple[Tree, DecodedObject]:
         """Returns the object that the configuration creates, decoded; raises as `check_fields`, Forbidden, Conflict."""
@@ -203,11 +216,13 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             self._report_repeated(repeated)
         if config.__class__ is not dict:
             raise BadRequest("an applied object must be an object")
+        version, kind = served.api_version, served.kind
         if self.options.subresource == "scale":
-            config = self._read_scale(config)
-        if config.get("apiVersion") != served.api_version or config.get("kind") != served.kind:
+            self._check_scale(config)
+            version, kind = scale.API_VERSION, scale.KIND
+        if config.get("apiVersion") != version or config.get("kind") != kind:
             found = f"{config.get('apiVersion')} {config.get('kind')}"
-            raise BadRequest(f"the applied object must be {served.api_version} {served.kind}, not {found}")
+            raise BadRequest(f"the applied object must be {version} {kind}, not {found}")
         metadata: Any = config.get("metadata")
         if is_map(metadata) and metadata.get("managedFields"):
             raise BadRequest("metadata.managedFields must be nil")
@@ -221,15 +236,16 @@ class _ApplyRequest(msgspec.Struct, eq=False):
                 raise _untyped(served, metadata, BadPatch(str(error), field="metadata")) from error
             raise
         config["metadata"].update(empty)
+        if not served.custom and _LARGE_NUMBER.search(body) is not None:
+            narrow_integers(served.group, served.version, kind, config)
         self.has_name = "name" in config["metadata"]
         check_name_and_namespace(config, self.namespace, self.name)
         checked: Tree = config
         return checked
 
-    def _read_scale(self, config: Tree) -> Tree:
-        """The configuration of the object behind an applied Scale."""
+    def _check_scale(self, config: Tree) -> None:
         try:
-            return scale.object_from_scale(self.served, self.name, config)
+            scale.check_applied_scale(self.namespace, self.name, config)
         except BadPatch as error:
             raise _untyped(self.served, {"name": self.name}, error) from error
 
@@ -280,7 +296,7 @@ def _check_fields(served: ServedResource, schema: Compiled, config: Tree) -> Non
     if wrong is not None:
         problem = f".{wrong.field}: {wrong.message}"
         raise _untyped(served, config["metadata"], BadPatch(problem, field=wrong.field))
-    if not served.custom or not _has_null(config):
+    if not served.custom or not _has_null(config) or config["kind"] != served.kind:
         return
     # In a create or update, a null that the schema drops counts as absent; an apply would own a field without value.
     schema.default(defaulted)

@@ -50,7 +50,12 @@ async def test_a_scale_write_sets_the_replicas_and_owns_them() -> None:
     tree = await create_and_update.mutate(state, served, "x", "a", lambda tree: None)
     assert tree is not None
     assert (tree["spec"]["replicas"], tree["metadata"]["generation"]) == (5, 2)
-    assert tree["metadata"]["managedFields"][-1]["subresource"] == "scale"
+    owner = tree["metadata"]["managedFields"][0]  # without a time, as upstream
+    assert (owner["subresource"], owner["fieldsV1"], "time" in owner) == (
+        "scale",
+        {"f:spec": {"f:replicas": {}}},
+        False,
+    )
 
 
 async def test_a_scale_can_be_patched() -> None:

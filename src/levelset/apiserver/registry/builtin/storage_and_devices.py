@@ -1,12 +1,18 @@
-"""Storage drivers, volume attachments and devices: defaults, and what the server sets in a new object."""
+"""Storage drivers, volume attachments and devices: defaults, what the server sets, and who may have admin access."""
 
+from functools import partial
 from typing import Final
 
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
+from levelset.apiserver.resources.server_state import ServerState
+from levelset.apiserver.schema import field_errors
+from levelset.errors import Cause
+from levelset.objects import decode_tree
 
 __all__ = [
+    "check_admin_access",
     "prepare_attachment_create",
     "prepare_driver_update",
     "set_capacity_defaults",
@@ -23,6 +29,9 @@ _DRIVER_DEFAULTS: Final[Object] = {
     "requiresRepublish": False,
     "seLinuxMount": False,
 }
+
+_NAMESPACES: Final = "/registry/core/namespaces/"
+_ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 
 
 def set_driver_defaults(driver: Object) -> None:
@@ -68,3 +77,41 @@ def _set_request_defaults(spec: Object) -> None:
                 one["allocationMode"] = one.get("allocationMode") or "ExactCount"
                 if one["allocationMode"] == "ExactCount":
                     one["count"] = one.get("count") or 1
+
+
+def check_admin_access(state: ServerState) -> None:
+    """Makes a server refuse claims that ask for admin access, unless a label of their namespace allows it."""
+    for kind, is_template in (("ResourceClaim", False), ("ResourceClaimTemplate", True)):
+        check = partial(_refuse_admin_access, state, is_template)
+        state.validators.setdefault(("resource.k8s.io", kind), []).append(check)
+
+
+def _refuse_admin_access(state: ServerState, is_template: bool, new: Object, old: Object | None) -> list[Cause]:
+    at = _new_admin_access(new, old, is_template)
+    if at is None:
+        return []
+    item = state.reader.get_nowait(_NAMESPACES + new["metadata"]["namespace"])
+    labels = {} if item is None else map_member(decode_tree(item.value)["metadata"], "labels")
+    if labels.get(_ADMIN_LABEL) == "true":
+        return []
+    needed = f"requires the `{_ADMIN_LABEL}: true` label on the containing namespace"
+    return [field_errors.forbidden(f"{at}.adminAccess", f"admin access to devices {needed}")]
+
+
+def _new_admin_access(new: Object, old: Object | None, is_template: bool) -> str | None:
+    """The first request for admin access of a new claim, or the first result that an update of the status grants it."""
+    if old is not None:
+        granted = None if _first_admin(_results(old)) is not None else _first_admin(_results(new))
+        return None if granted is None else f"status.allocation.devices.results[{granted}]"
+    spec = map_member(map_member(new, "spec"), "spec") if is_template else map_member(new, "spec")
+    requests = list_member(map_member(spec, "devices"), "requests")
+    asked = _first_admin([map_member(one, "exactly") for one in requests])
+    return None if asked is None else f"spec.devices.requests[{asked}]"
+
+
+def _results(claim: Object) -> list[Object]:
+    return list_member(map_member(map_member(map_member(claim, "status"), "allocation"), "devices"), "results")
+
+
+def _first_admin(items: list[Object]) -> int | None:
+    return next((index for index, one in enumerate(items) if one.get("adminAccess") is True), None)

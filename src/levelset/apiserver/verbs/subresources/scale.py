@@ -6,45 +6,46 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from levelset.apiserver.admission.chain import SubresourceView
+from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ScalePaths, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs.create_and_update import WriteResult, guaranteed_update
+from levelset.apiserver.verbs.subresources.scale_owners import API_VERSION, owners_of_object, owners_of_scale
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import (
     ApiError,
-    ApplyConflict,
     BadPatch,
     BadRequest,
     Conflict,
-    FieldConflict,
     Invalid,
     LevelsetError,
 )
 from levelset.objects import LabelSelector
 from levelset.objects.json_tree import copy_tree, is_map
-from levelset.objects.lazy_pattern import Pattern
+from levelset.patch import server_side_apply
+from levelset.patch.managed_fields import managed_fields, track_update
+from levelset.patch.merge_schema import Shape, builtin_shape
 from levelset.storage import Item
 
 __all__ = [
+    "API_VERSION",
+    "KIND",
     "SCALE_VIEW",
+    "apply_scale",
     "as_scale",
-    "check_applied_replicas",
-    "conflict_of_scales",
+    "check_applied_scale",
     "get_scale",
-    "object_from_scale",
     "patch_scale",
     "update_scale",
 ]
 
 GROUP: Final = "autoscaling"
-API_VERSION: Final = "autoscaling/v1"
 KIND: Final = "Scale"
-_OWNED_SINCE: Final = Pattern(r" using [^ :]+(?: at [0-9TZ:.-]+Z)?")
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("kind", "apiVersion", "metadata"), ()),
     "spec": ("replicas",),
@@ -136,11 +137,16 @@ async def _write_scale(
             _check_version(served, name, old, scale)
         replicas = _replicas(served, name, scale)
         _check_version(served, name, old, scale)
-        new = served_tree(served, item)
-        _set(new, _paths(served).spec, replicas)
-        return strategy.prepare_update(state, served, old, new, options)
+        tracked = _track(state, _tracked_scale(served, old), replicas, options)
+        return _prepare(state, served, old, item, scale=tracked, options=options)
 
     return as_scale(served, await guaranteed_update(state, served, namespace, name, scaled, options=options))
+
+
+def _track(state: ServerState, scale: Tree, replicas: int, options: WriteOptions) -> Tree:
+    """The Scale with other replicas, and with its owners after an update."""
+    known = {"shape": _shape(), "now": meta.write_timestamp(state), "api_version": API_VERSION, "subresource": "scale"}
+    return track_update(scale, _scale_with(scale, replicas), manager=options.manager, **known).object
 
 
 def _check_version(served: ServedResource, name: str, old: Tree, scale: Tree) -> None:
@@ -176,35 +182,80 @@ def as_scale(served: ServedResource, written: WriteResult) -> WriteResult:
     return WriteResult(get_scale(served, written.tree), None)
 
 
-def object_from_scale(served: ServedResource, name: str, scale: Tree) -> Tree:
-    """Returns the applied configuration that corresponds to an applied Scale: only the replicas."""
+def check_applied_scale(namespace: str | None, name: str, scale: Tree) -> None:
+    """Checks that this is a Scale that can be applied here; raises Undecodable, BadRequest, or BadPatch."""
     replicas = _get(scale, ".spec.replicas")
     if replicas is not None and _number(replicas) is None:
         raise BadPatch(f".spec.replicas: expected numeric (int or float), got {replicas!r}", field="spec.replicas")
-    given = _require_scale(None, name, {**scale, "spec": {}})
-    metadata = {word: value for word, value in _metadata(given).items() if word in ("name", "namespace")}
-    tree: Tree = {"apiVersion": served.api_version, "kind": served.kind, "metadata": metadata}
-    _set(tree, _paths(served).spec, replicas or 0)
-    return tree
+    _require_scale(namespace, name, {**scale, "spec": {}})
 
 
-def check_applied_replicas(served: ServedResource, name: str, config: Tree) -> None:
-    """Checks the replicas of an applied Scale, after its conflicts; raises Invalid, or 500 for a custom resource."""
-    replicas = _get(config, _paths(served).spec)
+def apply_scale(
+    state: ServerState, served: ServedResource, old: Tree, item: Item, *, config: Tree, options: WriteOptions
+) -> strategy.PreparedUpdate:
+    """Merges an applied Scale into that of an object, and sets the replicas; raises ApplyConflict, Conflict, Invalid.
+
+    Raises 500, as upstream, for a number that is none of replicas of a custom resource.
+    """
+    name = old["metadata"]["name"]
+    scale = _tracked_scale(served, old)
+    if served.custom and "managedFields" not in scale["metadata"]:
+        raise _without_owner()
+    merged = server_side_apply(
+        scale,
+        config,
+        manager=options.manager,
+        shape=_shape(),
+        now=meta.write_timestamp(state),
+        api_version=API_VERSION,
+        force=options.force is True,
+        subresource="scale",
+    ).object
+    replicas = _number(_get(merged, ".spec.replicas")) or 0
     low = (replicas + 2**31) % 2**32 - 2**31  # as upstream, which takes the low 32 bits
     if served.custom and (low != replicas or low < 0):
         raise ApiError(f"failed to convert new object ({name}) to proper version: .spec.replicas", code=500, reason="")
-    _replicas(served, name, {"spec": {"replicas": low}})
+    _check_version(served, name, old, merged)
+    scaled = _scale_with(merged, _replicas(served, name, _scale_with(merged, low)))
+    return _prepare(state, served, old, item, scale=scaled, options=options)
 
 
-def conflict_of_scales(error: ApplyConflict) -> ApplyConflict:
-    """Returns the conflict as upstream words it: the owners are those of a Scale, which has no times of writes."""
+def _without_owner() -> ApiError:
+    """500, as upstream, which finds no first owner of a Scale of a custom resource."""
+    live = f"failed to convert live object (/; {API_VERSION}, Kind={KIND}) to proper version"
+    problem = f"request to convert CR to an invalid group/version: {API_VERSION}"
+    return ApiError(f"failed to create manager for existing fields: {live}: {problem}", code=500, reason="")
 
-    def worded(text: str) -> str:
-        return _OWNED_SINCE.sub(f" using {API_VERSION}", text)
 
-    conflicts = [FieldConflict(one.manager, one.field, worded(one.message)) for one in error.conflicts]
-    return ApplyConflict(worded(error.message), conflicts)
+def _prepare(
+    state: ServerState, served: ServedResource, old: Tree, item: Item, *, scale: Tree, options: WriteOptions
+) -> strategy.PreparedUpdate:
+    """Prepares the object with the replicas and the owners of this Scale."""
+    paths, new = _paths(served), served_tree(served, item)
+    _set(new, paths.spec, _number(_get(scale, ".spec.replicas")) or 0)
+    entries = owners_of_object(managed_fields(old), managed_fields(scale), paths.spec, served.api_version)
+    if entries:
+        new["metadata"]["managedFields"] = entries
+    else:
+        new["metadata"].pop("managedFields", None)
+    return strategy.prepare_update(state, served, old, new, options, applied=True)
+
+
+def _tracked_scale(served: ServedResource, tree: Tree) -> Tree:
+    """The Scale of an object with its managedFields, which no client sees."""
+    scale = get_scale(served, tree)
+    entries = owners_of_scale(managed_fields(tree), _paths(served).spec)
+    return {**scale, "metadata": {**scale["metadata"], "managedFields": entries}} if entries else scale
+
+
+def _scale_with(scale: Tree, replicas: int) -> Tree:
+    return {**scale, "spec": {"replicas": replicas} if replicas else {}}
+
+
+def _shape() -> Shape:
+    shape = builtin_shape(GROUP, "v1", KIND)
+    assert shape is not None
+    return shape
 
 
 def _with_replicas(served: ServedResource, tree: Tree, scale: Tree) -> Tree:

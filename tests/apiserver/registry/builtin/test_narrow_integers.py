@@ -1,0 +1,28 @@
+from typing import Any
+
+import pytest
+
+from levelset.apiserver.registry.builtin.narrow_integers import narrow_integers
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [(2**53, 0), (2**31, -(2**31)), (2**32 + 5, 5), (2**31 - 1, 2**31 - 1), (-(2**31) - 1, 2**31 - 1)],
+)
+def test_a_number_keeps_the_low_bits_that_its_field_has(given: int, kept: int) -> None:
+    tree: dict[str, Any] = {"spec": {"template": {"spec": {"containers": [{"ports": [{"hostPort": given}]}]}}}}
+    narrow_integers("apps", "v1", "Deployment", tree)
+    assert tree == {"spec": {"template": {"spec": {"containers": [{"ports": [{"hostPort": kept}]}]}}}}
+
+
+def test_a_field_of_64_bits_and_values_that_are_no_integers_stay() -> None:
+    tree = {"spec": {"activeDeadlineSeconds": 2**40, "containers": [{"name": "a", "stdin": True}], "priority": "x"}}
+    before = str(tree)
+    narrow_integers("", "v1", "Pod", tree)
+    assert str(tree) == before
+
+
+def test_the_values_of_maps_are_narrowed_and_unknown_kinds_are_left() -> None:
+    tree = {"spec": {"replicas": 2**32}}
+    narrow_integers("example.com", "v1", "Odd", tree)
+    assert tree == {"spec": {"replicas": 2**32}}
