@@ -64,8 +64,11 @@ def _kubelet_resources(step: Any, theirs: Any, ours: Any) -> bool:
 
 
 def _bytes_of_revision(step: Any, theirs: Any, ours: Any) -> bool:
-    is_revision = (step.get("do") or "").startswith("PATCH ") and "/controllerrevisions/" in step["do"]
-    return is_revision and theirs["status"] == 422 and ours["status"] == 200 and "field is immutable" in str(theirs)
+    if "/controllerrevisions/" not in (step.get("do") or "") or theirs["status"] != 422:
+        return False
+    causes, mine = (((one.get("body") or {}).get("details") or {}).get("causes") or [] for one in (theirs, ours))
+    others = [one for one in causes if (one["field"], "field is immutable" in one["message"]) != ("data", True)]
+    return len(others) == len(causes) - 1 and others == mine and ours["status"] == (422 if others else 200)
 
 
 def _bytes_of_parameters(step: Any, theirs: Any, ours: Any) -> bool:

@@ -206,7 +206,8 @@ def _normal(value: Any, name: str, known: Known) -> Any:
         return "<address>"
     if name in ("continue", "token") and value:
         return f"<{name}>"
-    if name in ("nodePort", "healthCheckNodePort") and isinstance(value, int) and 30000 <= value <= 32767:
+    # The ports of a dry run are those after the last one that may be allocated.
+    if name in ("nodePort", "healthCheckNodePort") and isinstance(value, int) and 30000 <= value <= 32867:
         return "<port>"
     return _text(value, known) if isinstance(value, str) else value
 

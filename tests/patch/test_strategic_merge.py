@@ -209,7 +209,7 @@ def test_the_order_of_a_set_can_be_given():
     assert apply_strategic(finalizers("a", "b"), patch, CONFIG_MAP) == finalizers("c", "a", "b")
 
 
-def test_directives_are_stripped_where_there_is_nothing_to_merge_with():
+def test_maps_with_a_patch_directive_are_left_out_where_there_is_nothing_to_merge_with():
     change = {
         "containers": [{"$patch": "replace"}, {"name": "a", "env": [{"name": "X", "$patch": "delete"}], "tty": None}],
         "$setElementOrder/containers": [{"name": "a"}],
@@ -222,9 +222,10 @@ def test_directives_are_stripped_where_there_is_nothing_to_merge_with():
     assert apply_strategic(None, deployment(change), DEPLOYMENT) == deployment(
         {
             "containers": [{"name": "a", "env": []}],
-            "nodeSelector": {"rack": "r"},
-            "volumes": [{"name": "v"}],
-            "securityContext": {},
+            "$setElementOrder/containers": [{"name": "a"}],  # as kube-apiserver, which finds no such field then
+            "volumes": [{"name": "v", "$retainKeys": ["name"]}],
+            "$deleteFromPrimitiveList/none": ["x"],
+            "securityContext": {"$setElementOrder/groups": [1]},
         }
     )
 

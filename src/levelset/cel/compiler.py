@@ -331,11 +331,9 @@ def _logic(g: Generator, node: Logic) -> str:
     g.line(f"{error} = None")
     failed = [f"{error} = {error} or x", f"{found} = {is_and}"]
     g.attempt(node.operands[0], found, failed)
-    for operand in node.operands[1:-1]:
+    for operand in node.operands[1:]:
         with g.branch(condition):
             g.attempt(operand, found, failed)
-    with g.branch(condition):
-        g.stored(boolean(node.operands[-1])(g.emit(node.operands[-1])), into=found)
     g.line(f"if {error} is not None and {'' if is_and else 'not '}{found}: raise {error}")
     g.risky = True
     return found

@@ -312,6 +312,13 @@ def parse(text: str) -> Node:
     return _Parser(text, tokenize(text)).parse()
 
 
+def _begins(token: Token) -> bool:
+    """Whether an expression can begin with this token."""
+    if token.sort == "sign":
+        return token.value in (".", "(", "[", "{", "-", "!")
+    return token.sort == "literal" or (token.sort == "name" and token.value != "in")
+
+
 class _Parser:
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self._text = text
@@ -322,7 +329,9 @@ class _Parser:
     def parse(self) -> Node:
         found = self._expression()
         if self._peek().sort != "end":
-            raise self._unexpected(f"extraneous input '{self._shown()}' expecting <EOF>")
+            # As upstream, whose parser goes on without one token if that helps.
+            problem = "extraneous" if self._tokens[self._at + 1].sort == "end" else "mismatched"
+            raise self._unexpected(f"{problem} input '{self._shown()}' expecting <EOF>")
         return found
 
     # Token access.
@@ -465,7 +474,8 @@ class _Parser:
             return self._name()
         if token.sort == "sign" and token.value in ".([{":
             return self._bracket(self._take())
-        raise self._unexpected(f"mismatched input '{self._shown()}' {_EXPECTED}")
+        problem = "extraneous" if token.sort != "end" and _begins(self._tokens[self._at + 1]) else "mismatched"
+        raise self._unexpected(f"{problem} input '{self._shown()}' {_EXPECTED}")
 
     def _name(self) -> Node:
         token = self._take()

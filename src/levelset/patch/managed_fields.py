@@ -337,17 +337,22 @@ def track_update(
             given = stored
         changes = compare(trackable(before), trackable(after), shape)
         is_same = live is not None and not changes and same_object(before, after)
-        if is_same and given is stored:
+        if is_same and given is stored and not _has_repeated(stored):
             return Applied(as_object(live), changed=False)
         managers = _managers_of_write(stored, given)
         if managers or live is None:
             entry = ManagedEntry(manager or UNKNOWN_MANAGER, "Update", api_version, EMPTY, entry_time(now), subresource)
             managers = cap_updates(record_update(managers, changes.beyond(ignore), entry, shape))
-        if is_same and managers == _parse_or_empty(stored):
+        if is_same and managers == _parse_or_empty(stored) and not _has_repeated(stored):
             return Applied(as_object(live), changed=False)
         return Applied(with_managed(after, managers), changed=True)
     except RecursionError:
         raise BadPatch("the object is nested too deeply to be tracked") from None
+
+
+def _has_repeated(managed: Tree) -> bool:
+    """Whether two entries are of one manager, which a write of a Scale can lead to: the next write leaves the last."""
+    return isinstance(managed, list) and len(managed) > 1 and len(_parse_or_empty(managed)) < len(managed)
 
 
 def record_update(managers: Managers, changes: Changes, entry: ManagedEntry, shape: Shape) -> Managers:

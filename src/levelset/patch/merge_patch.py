@@ -53,7 +53,8 @@ def _merged(document: Tree, patch: dict[str, Tree], *, prune: bool) -> dict[str,
         elif isinstance(change, dict):
             result[name] = _merged(result.get(name), change, prune=prune)
         elif isinstance(change, list):
-            result[name] = _taken(change, prune=prune)
+            # As kube-apiserver, which leaves a list alone that replaces a map.
+            result[name] = _taken(change, prune=prune and not isinstance(result.get(name), dict))
         else:
             result[name] = change
     return result

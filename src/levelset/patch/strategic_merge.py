@@ -42,7 +42,6 @@ __all__ = [
     "scalar_key",
     "stripped",
     "stripped_list",
-    "stripped_map",
 ]
 
 PATCH: Final = "$patch"
@@ -107,41 +106,27 @@ def deletes_itself(value: Tree, where: Where) -> bool:
 
 
 def stripped(value: Tree, where: Where) -> Tree:
-    """A patch's value where there is nothing to merge it with: a copy without directives and null members.
+    """A patch's value where there is nothing to merge it with: a copy without null members and maps with `$patch`.
 
-    In a list, an item with `$patch: delete` or `$patch: replace` is only a directive.
+    As in kube-apiserver, other directives in it are plain members.
     """
     if isinstance(value, dict):
-        return stripped_map(value, where)
+        return {
+            name: stripped(one, (*where, name))
+            for name, one in value.items()
+            if one is not None and name != PATCH and not _vanishes(one)
+        }
     return stripped_list(value, where) if isinstance(value, list) else value
 
 
-def stripped_map(patch: dict[str, Tree], where: Where) -> dict[str, Tree]:
-    """The plain members of a map of a patch, each without directives and null members."""
-    found = read_directives(patch, where)
-    result: dict[str, Tree] = {}
-    for name, value in found.members.items():
-        if value is not None and not _vanishes(value):
-            result[name] = stripped(value, (*where, name))
-    return result
-
-
 def _vanishes(value: Tree) -> bool:
-    """Whether a value is a map with a directive that leaves nothing where there is nothing to merge it with."""
-    return isinstance(value, dict) and PATCH in value and value[PATCH] not in ("merge", "replace")
+    """Whether a value is a map with `$patch`, of which nothing is left where there is nothing to merge it with."""
+    return isinstance(value, dict) and PATCH in value and value[PATCH] != "merge"
 
 
 def stripped_list(items: list[Tree], where: Where) -> list[Tree]:
-    """The items of a list of a patch that are more than directives, each without directives and null members."""
-    result: list[Tree] = []
-    for index, item in enumerate(items):
-        inner = (*where, index)
-        if isinstance(item, dict) and PATCH in item:
-            if item[PATCH] == "merge" and len(item) > 1:
-                result.append(stripped_map(item, inner))
-        else:
-            result.append(stripped(item, inner))
-    return result
+    """The items of a list of a patch that are more than directives, each without null members."""
+    return [stripped(item, (*where, index)) for index, item in enumerate(items) if not _vanishes(item)]
 
 
 def scalar_key(value: Tree) -> Hashable | None:
@@ -191,9 +176,9 @@ def apply_strategic(document: Any, patch: Any, shape: Shape) -> dict[str, Any]:
     its merge key, an order that does not contain what the patch sets. Raises PatchFailed for a valid patch on a
     document whose list or map is something else. kube-apiserver responds to both with 500; 400 and 422 are used here.
 
-    Two things are more lenient than in kube-apiserver: `$patch: merge` is allowed and is the default, and
-    `$patch: replace` on a missing map sets it instead of dropping it. As there, an item of a list with
-    `$patch: replace` makes the other items replace the whole list, and is itself left out.
+    One thing is more lenient than in kube-apiserver: `$patch: merge` is allowed and is the default. As there, a map
+    with another `$patch` is left out where the document has none, and an item of a list with `$patch: replace` makes
+    the other items replace the whole list.
     """
     tree: Tree = {} if document is None else document
     change: Tree = patch
@@ -208,11 +193,12 @@ def apply_strategic(document: Any, patch: Any, shape: Shape) -> dict[str, Any]:
 
 
 def _merged_map(document: dict[str, Tree], patch: dict[str, Tree], shape: Shape, where: Where) -> dict[str, Tree]:
-    said = read_directives(patch, where)
-    if said.mode == "delete":
+    mode = mode_of(patch, where)
+    if mode == "delete":
         return {}
-    if said.mode == "replace":
-        return stripped_map(patch, where)
+    if mode == "replace":
+        return {name: copy_tree(value) for name, value in patch.items() if name != PATCH}
+    said = read_directives(patch, where)
     result = document.copy()
     if said.retain is not None:
         result = {name: value for name, value in document.items() if name in said.retain}

@@ -17,7 +17,6 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("flowcontrol", "flow schema", 'status {"spec.matchingPrecedence": 700}'): _DANGLING,
     ("drivers_and_devices", "attributes class", ""): _NO_PROTECTION,
     ("pods", "pod", 'update {"spec.nodeName": "n"}'): "a scheduler may set the node by an update",
-    ("updates", "service changed", 'update {"spec.loadBalancerClass": "Not_Valid!"}'): "a cause is reported once",
 }
 
 SEQUENCE_DIFFERENCES: dict[tuple[str, str], str] = {

@@ -211,7 +211,7 @@ def _add_items(outline: list[Any], items: list[Any], kind: _OutlineType) -> None
 
 def compute_fields(tracked: dict[str, Any], shape: Shape, members: Members | None) -> dict[str, Any] | None:
     """As `new_object_fields`, without the outline."""
-    written = tracked if members is None else _written(without_zeros(members, tracked), members)
+    written = tracked if members is None else _written(without_zeros(members, tracked), members, shape, is_always=True)
     node = all_fields(written, shape)
     node.pop(".", None)
     if members is not None:
@@ -220,11 +220,23 @@ def compute_fields(tracked: dict[str, Any], shape: Shape, members: Members | Non
     return cast("dict[str, Any]", print_fields(fields)) if fields else None
 
 
-def _written(value: Any, members: Members | None) -> Any:
-    """A copy of the value without empty members that Go does not write."""
+def _written(value: Any, members: Members | None, shape: Shape, *, is_always: bool) -> Any:
+    """A copy of the value without empty members that Go does not write, and with the null of absent lists.
+
+    `is_always` is whether it is in an empty object, too: the writer does not own the lists that this one has as null.
+    """
     if value.__class__ is list:
-        return [_written(one, members) for one in value]
+        return [_written(one, members, shape.item(), is_always=False) for one in value]
     if value.__class__ is not dict or members is None:
         return value
-    omitted, below = members.omitted, members.below
-    return {name: _written(one, below[name]) for name, one in value.items() if one or name not in omitted}
+    omitted, below, present = members.omitted, members.below, members.present
+    written = {
+        name: _written(one, below[name], shape.member(name), is_always=is_always and name in present)
+        for name, one in value.items()
+        if one or name not in omitted
+    }
+    if not is_always:
+        for name, zero in members.zeros:
+            if zero is None and name in members.lists and name not in written and not is_granular(shape.member(name)):
+                written[name] = None
+    return written

@@ -46,9 +46,10 @@ def check_type(served: ServedResource, tree: Tree) -> None:
     if kind and kind != served.kind:
         if not served.custom or not isinstance(kind, str):
             raise Undecodable(f"{kind!r} is not the kind of this endpoint, {served.kind}")
-        raise status_errors.invalid(
-            served, _name(tree), [field_errors.invalid("kind", kind, f"must be {served.kind}")], kind=kind
-        )
+        causes = [field_errors.invalid("kind", kind, f"must be {served.kind}")]
+        if served.rules.expressions is not None:  # as upstream, which neither sets defaults nor validates the rest
+            causes += served.rules.expressions(tree, None, causes)
+        raise status_errors.invalid(served, _name(tree), causes, kind=kind)
     tree["apiVersion"], tree["kind"] = served.api_version, served.kind
 
 

@@ -85,6 +85,8 @@ _IGNORED_BY_STATUS: Final = {
     "labels": FieldSet.of(path("metadata", "labels"), path("spec")),
     "": FieldSet.of(path("spec")),
 }
+_OF_DELETION: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
+_NOTHING: Final[Tree] = {}
 _METADATA_CONTENT: Final = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _NOT_CONTENT_NOR_STATUS: Final = _NOT_CONTENT | {"status"}
@@ -112,12 +114,15 @@ def decode_replacement(
     served: ServedResource, namespace: str | None, name: str, tree: Tree, options: WriteOptions
 ) -> None:
     """Decodes the object of an update that is refused anyway; raises BadRequest if it is not of its kind."""
-    if served.custom and isinstance(tree.get("kind"), str):
+    is_other = served.custom and isinstance(tree.get("kind"), str) and tree["kind"] != served.kind
+    if is_other:
         tree["kind"] = served.kind  # as upstream: another kind is a violation, which is found later
     try:
         check_type(served, tree)
         dropped = meta.read_metadata(tree)
         check_name_and_namespace(tree, namespace, name)
+        if is_other:
+            return
         apply_schema(served, tree, options, dropped=dropped)
         if "ownerReferences" in tree["metadata"]:
             _warn_of_owners(tree["metadata"], options)
@@ -187,12 +192,13 @@ def complete_new(
     now = meta.write_timestamp(state)
     object_namespace = namespace if served.namespaced else None
     try:
-        grace = metadata.get("deletionGracePeriodSeconds") if is_applied or options.creates_on_update else None
+        is_kept = is_applied or options.creates_on_update  # as upstream, which clears them for a POST only
+        kept = {name: metadata[name] for name in _OF_DELETION if name in metadata} if is_kept else _NOTHING
         meta.init_metadata(
             metadata, namespace=object_namespace, uid=meta.new_uid(state.random), now=now, generation=rules.generation
         )
-        if grace is not None:
-            metadata["deletionGracePeriodSeconds"] = grace  # as upstream, which clears it for a POST only
+        if kept:
+            metadata.update(kept)
         if "ownerReferences" in metadata:
             _warn_of_owners(metadata, options)
         if rules.default is not None:

@@ -103,6 +103,9 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     # What of the metadata an update of the status leaves as it is: everything, what a client writes there, the labels,
     # or nothing.
     preserved_by_status: Literal["metadata", "content", "labels", ""] = "metadata"
+    # Whether the first write to a new object stores it again even if it changes nothing: upstream, what is created is
+    # not encoded as what is read.
+    stored_again: Callable[[Object], bool] | None = None
     # Members, beside the status, that writers of the object do not own.
     unowned: tuple[str, ...] = ()
     # Whether a client may set the status of a new object.

@@ -276,7 +276,7 @@ def _check_root(node: Node, path: str) -> list[Cause]:
     surplus = sorted(name for name, value in node.raw.items() if value and name not in ROOT_WITH_STATUS)
     if surplus:
         detail = f"only {_ROOT_NAMES} fields are allowed at the root of the schema if the status subresource is enabled"
-        return [field_errors.invalid(path, "", detail)]
+        return [field_errors.invalid(path, node.raw, detail)]
     return []
 
 

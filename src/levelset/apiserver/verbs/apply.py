@@ -33,7 +33,7 @@ from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import copy_tree, is_map, walk
 from levelset.objects.lazy_pattern import Pattern
 from levelset.patch import server_side_apply
-from levelset.patch.apply import create_applied
+from levelset.patch.apply import create_applied, overlay
 from levelset.patch.last_applied import KUBECTL
 from levelset.storage import Item
 
@@ -92,14 +92,17 @@ class _ApplyRequest(msgspec.Struct, eq=False):
     options: WriteOptions
     has_name: bool = False
 
-    def check_fields(self) -> None:
-        """Raises BadRequest for fields that are not in the schema, or Invalid for nulls that the schema would drop."""
+    def check_fields(self, live: Tree | None = None) -> None:
+        """Raises BadRequest for fields that are not in the schema, or Invalid for nulls that the schema would drop.
+
+        With `live`, the configuration is merged into this object, which is invalid with the nulls.
+        """
         is_scale = self.options.subresource == "scale"
         schema = builtin_kind("autoscaling", "v1", "Scale") if is_scale else self.served.schema()
         if schema is not None:
             config = self._read()
             if not _is_accepted(schema, config):
-                _check_fields(self.served, schema, config)
+                _check_fields(self.served, schema, config, live)
 
     def change(self, old: Tree, item: Item) -> strategy.PreparedUpdate:
         """Merges the configuration into the object; a `Change` of `guaranteed_update`."""
@@ -108,9 +111,9 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         if options.subresource == "scale":
             return self._change_scale(old, item, config)
         is_status_ignored = served.status and "status" in config
-        if is_status_ignored or options.subresource or not self.body.startswith(b"{") or b"null" in self.body:
-            self.check_fields()
         live = served_tree(served, item)
+        if is_status_ignored or options.subresource or not self.body.startswith(b"{") or b"null" in self.body:
+            self.check_fields(live)
         is_first = not live["metadata"].get("managedFields")
         try:
             merged: Tree = server_side_apply(
@@ -287,7 +290,7 @@ def _inconvertible(served: ServedResource, metadata: Tree, error: Undecodable) -
     return ApiError(f"failed to convert new object ({named}) to proper version: {error}", code=500, reason="")
 
 
-def _check_fields(served: ServedResource, schema: Compiled, config: Tree) -> None:
+def _check_fields(served: ServedResource, schema: Compiled, config: Tree, live: Tree | None) -> None:
     defaulted = cast("Tree", copy_tree(config))
     unknown = schema.prune(defaulted)
     if unknown:
@@ -300,13 +303,30 @@ def _check_fields(served: ServedResource, schema: Compiled, config: Tree) -> Non
         return
     # In a create or update, a null that the schema drops counts as absent; an apply would own a field without value.
     schema.default(defaulted)
-    causes = [
-        field_errors.type_invalid(str(path), None, "must not be null")
-        for path, value in walk(config)
-        if value is None and _is_absent(defaulted, path.tokens)
-    ]
+    dropped = [path.tokens for path, value in walk(config) if value is None and _is_absent(defaulted, path.tokens)]
+    if not dropped:
+        return
+    merged = cast("Tree", copy_tree(config if live is None else overlay(live, config, served.shape())))
+    tree = cast("Tree", copy_tree(merged))
+    schema.default(tree)
+    for tokens in dropped:
+        _set_null(tree, merged, tokens)
+    causes = [one for one in schema.validate(tree) if not one.field.startswith("metadata")]
+    if causes and served.rules.expressions is not None:
+        causes += served.rules.expressions(tree, None, causes)
     if causes:
         raise status_errors.invalid(served, config["metadata"]["name"], causes)
+
+
+def _set_null(tree: Any, merged: Any, tokens: tuple[str | int, ...]) -> None:
+    """Puts a null back that was dropped from the tree, if the merged object has it there."""
+    try:
+        for token in tokens[:-1]:
+            tree, merged = tree[token], merged[token]
+        if merged[tokens[-1]] is None:
+            tree[tokens[-1]] = None
+    except (KeyError, IndexError, TypeError):
+        return
 
 
 def _undeclared(served: ServedResource, metadata: Tree, unknown: list[str]) -> ApiError:

@@ -51,10 +51,11 @@ async def write(
     item: Item | None = None,
     old: Tree | None = None,
     guards: Mapping[str, int] | None = None,
+    again: bool = False,
 ) -> WriteResult:
     """Stores the tree as a new object, or in place of an item, which is `old` in the served version.
 
-    An object that can be removed is removed instead, and bytes that stay the same are not written. Sets the
+    An object that can be removed is removed instead, and bytes that stay the same are written only `again`. Sets the
     resourceVersion of the tree. Raises Mismatch if the key is not at the version of the item (None: if it exists), or
     one of the `guards` is at another revision, or a unique value of the object belongs to another one.
     """
@@ -70,7 +71,7 @@ async def write(
         await _check_large(state, tree, value, item)
     else:
         check_depth(tree, value)
-    if item is not None and value == item.value:  # the storage version does not have the changed fields
+    if item is not None and value == item.value and not again:  # the storage version does not have the changed fields
         return WriteResult(set_resource_version(tree, item.revision), item)
     prefix, expected = served.prefix, 0 if item is None else item.revision
     reserver = state.reservers.get(prefix)

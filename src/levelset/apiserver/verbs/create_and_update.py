@@ -211,7 +211,8 @@ async def guaranteed_update(
             prepared = change(old, item)
         if options.admission is not None:
             prepared = await write_admission.admit_update(state, served, old, prepared, options)
-        if not prepared.changed:
+        again = not prepared.changed and _is_stored_again(served, item, prepared.tree, options)
+        if not prepared.changed and not again:
             return WriteResult(prepared.tree, item)
         if options.authorizer is not None:
             options.authorizer.check(prepared.tree, old)
@@ -222,11 +223,16 @@ async def guaranteed_update(
         if options.dry_run:
             return await commit.preview(served, prepared.tree, item)
         try:
-            return await commit.write(state, served, item.key, prepared.tree, item=item, old=old)
+            return await commit.write(state, served, item.key, prepared.tree, item=item, old=old, again=again)
         except Mismatch as error:
             taken = 0 if error.key == item.key else taken + 1
             if taken == CLAIM_ATTEMPTS:
                 raise
+
+
+def _is_stored_again(served: ServedResource, item: Item, tree: Tree, options: WriteOptions) -> bool:
+    stored_again = served.rules.stored_again
+    return stored_again is not None and item.version == 1 and not options.dry_run and stored_again(tree)
 
 
 async def _decode_new(

@@ -184,11 +184,11 @@ def parse_list_options(served: ServedResource, parameters: Parameters) -> ListQu
     _check_match(first)
     selection = None if selectors is None else selectors.resolve(served)
     given = first.get("resourceVersion", "")
-    revision = parse_revision(given)
     token = first.get("continue", "")
+    if token and given not in ("", "0"):
+        raise BadRequest("specifying resource version is not allowed when using continue")
+    revision = parse_revision(given)
     if token:
-        if revision:
-            raise BadRequest("specifying resource version is not allowed when using continue")
         read = _read_token(token)
         exact = None if read.rv < 0 else read.rv
         return ListQuery(selection, limit, exact, after=read.after, is_resumed=exact is not None)

@@ -10,12 +10,14 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from levelset.apiserver.registry import strategy
+from levelset.apiserver.registry.builtin.narrow_integers import narrow_integers
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs import apply
 from levelset.apiserver.verbs.create_and_update import Change, WriteResult, guaranteed_update
+from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.verbs.subresources import scale
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.negotiation import JSON, find_duplicates, read_text
@@ -23,6 +25,7 @@ from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable, unsupported_media_type
 from levelset.errors import ApiError, BadPatch, BadRequest, Conflict, Invalid, PatchFailed
 from levelset.objects.json_tree import copy_tree, is_list, is_map
+from levelset.objects.lazy_pattern import Pattern
 from levelset.patch import Shape, apply_merge, apply_operations, apply_strategic
 from levelset.storage import Item
 
@@ -38,6 +41,7 @@ _BUILTIN_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 _STATUS_PATCH_MEMBERS: Final = frozenset({"metadata", "status"})
 _EMPTY: Final[Tree] = {}
+_LARGE_NUMBER: Final = Pattern(rb"[0-9]{10}")  # of more than 32 bits, perhaps
 
 Patch = Callable[[Tree], Any]
 """Returns the patched tree; owns its argument, and the result may share parts of it."""
@@ -62,11 +66,17 @@ def patch(
     check_media(served, media)
     if media == APPLY_PATCH:
         return apply.apply(state, served, namespace, name, body, options=options)
-    body_tree, options = _read(body, options)
-    if options.subresource == "scale":
-        change = read_patch(media, body_tree, None)
-        return scale.patch_scale(state, served, namespace, name, change, options=options)
-    patched = _change(state, served, name, media, body_tree, options=options)
+    _check_force(options)
+    try:
+        body_tree, options = _read(body, options)
+        if options.subresource == "scale":
+            change = read_patch(media, body_tree, None)
+            return scale.patch_scale(state, served, namespace, name, change, options=options)
+        is_narrowed = media == STRATEGIC_PATCH and _LARGE_NUMBER.search(body) is not None
+        patched = _change(state, served, name, media, body_tree, options=options, is_narrowed=is_narrowed)
+    except ApiError:
+        get_item(state, served, namespace, name)  # that there is no such object comes first
+        raise
     return guaranteed_update(state, served, namespace, name, patched, options=options)
 
 
@@ -77,20 +87,33 @@ def check_media(served: ServedResource, media: str) -> None:
         raise unsupported_media_type(", ".join(known))
 
 
-def _read(body: bytes, options: WriteOptions) -> tuple[Any, WriteOptions]:
-    """Decodes a patch other than apply; returns it and the options with its duplicate fields. Raises BadRequest."""
+def _check_force(options: WriteOptions) -> None:
     if options.force is not None:
         cause = field_errors.forbidden("force", "may not be specified for non-apply patch")
         raise status_errors.invalid_options("PatchOptions", [cause])
+
+
+def _read(body: bytes, options: WriteOptions) -> tuple[Any, WriteOptions]:
+    """Decodes a patch other than apply; returns it and the options with its duplicate fields. Raises BadRequest."""
     body_tree = read_text(body, JSON)
     duplicates = find_duplicates(body, body_tree)
     return body_tree, replace(options, duplicates=duplicates) if duplicates else options
 
 
 def _change(
-    state: ServerState, served: ServedResource, name: str, media: str, body_tree: Any, *, options: WriteOptions
+    state: ServerState,
+    served: ServedResource,
+    name: str,
+    media: str,
+    body_tree: Any,
+    *,
+    options: WriteOptions,
+    is_narrowed: bool,
 ) -> Change:
-    """Returns the function that computes the update of an object from the patch."""
+    """Returns the function that computes the update of an object from the patch.
+
+    With `is_narrowed`, the numbers of a strategic merge patch may have more bits than their fields.
+    """
     if media == MERGE_PATCH and _is_only_status(served, body_tree, options):
         return _status_change(state, served, name, body_tree, options)
     change = read_patch(media, body_tree, served.shape() if media == STRATEGIC_PATCH else None)
@@ -99,6 +122,9 @@ def _change(
         new = change(served_tree(served, item))
         if media == STRATEGIC_PATCH:
             _check_named(new, name)
+            if is_narrowed:
+                new = copy_tree(new)
+                narrow_integers(served.group, served.version, served.kind, new)
         try:
             check_version(served, name, new, old)
             return strategy.prepare_update(state, served, old, new, options)
@@ -106,6 +132,9 @@ def _change(
             # As upstream, which decodes the object before it compares versions.
             strategy.decode_replacement(served, old["metadata"].get("namespace"), name, new, options)
             raise
+        finally:
+            if media == STRATEGIC_PATCH and len(options.warnings) > 1:
+                _sort_unknown(options.warnings)
 
     def decoded(old: Tree, item: Item) -> strategy.PreparedUpdate:
         try:
@@ -115,6 +144,13 @@ def _change(
             raise status_errors.invalid_patch(error.problem) from error
 
     return decoded
+
+
+def _sort_unknown(warnings: list[str]) -> None:
+    """Sorts the warnings about unknown fields, in place: as upstream, which converts the result of such a patch."""
+    places = [place for place, one in enumerate(warnings) if one.startswith("unknown field ")]
+    for place, one in zip(places, sorted(warnings[place] for place in places), strict=True):
+        warnings[place] = one
 
 
 def _check_named(new: Any, name: str) -> None:

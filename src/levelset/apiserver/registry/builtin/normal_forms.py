@@ -30,6 +30,7 @@ APPS: Final = "apps"
 RBAC: Final = "rbac.authorization.k8s.io"
 _CONTAINER_GROUPS: Final = ("containers", "initContainers", "ephemeralContainers")
 _TEMPLATE: Final = ("spec", "template", "spec")
+_ATTRIBUTE_LISTS: Final = ("bools", "ints", "strings", "versions")
 # Paths of members that are always there, and their zero.
 ZEROS: Final[dict[tuple[str, str], tuple[tuple[str, Any], ...]]] = {
     ("", "PodTemplate"): (("template.metadata", {}),),
@@ -197,13 +198,38 @@ def _drop_stop_signal(container: Object, dropped: list[Dropped]) -> None:
             dropped.append((container, "lifecycle", container.pop("lifecycle")))
 
 
+_drop_of_template: Final = _drop_of_pod(*_TEMPLATE)
+
+
+def _drop_of_stateful_set(tree: Object) -> list[Dropped]:
+    dropped = _drop_of_template(tree)
+    rolling = map_member(map_member(map_member(tree, "spec"), "updateStrategy"), "rollingUpdate")
+    if "maxUnavailable" in rolling:
+        dropped.append((rolling, "maxUnavailable", rolling.pop("maxUnavailable")))
+    return dropped
+
+
+def _drop_of_slice(tree: Object) -> list[Dropped]:
+    dropped: list[Dropped] = []
+    for device in list_member(map_member(tree, "spec"), "devices"):
+        for attribute in map_member(device, "attributes").values():
+            names = [name for name in _ATTRIBUTE_LISTS if name in attribute]
+            dropped += [(attribute, name, attribute.pop(name)) for name in names]
+        if "nodeAllocatableResourceMappings" in device:
+            name = "nodeAllocatableResourceMappings"
+            dropped.append((device, name, device.pop(name)))
+    return dropped
+
+
 DISABLED: Final[dict[tuple[str, str], Callable[[Object], list[Dropped]]]] = {
     ("coordination.k8s.io", "Lease"): _drop_members("strategy", "preferredHolder"),
+    ("resource.k8s.io", "ResourceSlice"): _drop_of_slice,
     ("storage.k8s.io", "CSIDriver"): _drop_members("preventPodSchedulingIfMissing"),
     ("", "Pod"): _drop_of_pod("spec"),
     ("", "PodTemplate"): _drop_of_pod("template", "spec"),
     ("", "ReplicationController"): _drop_of_pod(*_TEMPLATE),
-    **{(APPS, kind): _drop_of_pod(*_TEMPLATE) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")},
+    **{(APPS, kind): _drop_of_template for kind in ("DaemonSet", "Deployment", "ReplicaSet")},
+    (APPS, "StatefulSet"): _drop_of_stateful_set,
     ("batch", "Job"): _drop_of_pod(*_TEMPLATE),
     ("batch", "CronJob"): _drop_of_pod("spec", "jobTemplate", *_TEMPLATE),
 }

@@ -4,7 +4,7 @@ import functools
 import importlib
 import ipaddress
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec.structs import replace
 
@@ -227,6 +227,7 @@ def _rules(key: tuple[str, str]) -> Rules:
         unowned=("spec",) if key == CERTIFICATE_REQUEST else (),
         prepare_delete=namespaces.prepare_namespace_delete if key == ("", "Namespace") else None,
         held=namespaces.has_namespace_finalizers if key == ("", "Namespace") else None,
+        stored_again=STORED_AGAIN.get(key),
         warnings=object_warnings(*key),
         graceful=key == ("", "Pod"),
         orphans=key in (("", "ReplicationController"), (BATCH, "Job")),
@@ -378,6 +379,12 @@ PREPARE_PART: dict[tuple[str, str], PreparePart] = {
     CERTIFICATE_REQUEST: certificate_requests.prepare_part,
 }
 # What of the metadata an update of the status leaves as it is; nothing for most kinds.
+STORED_AGAIN: Final[dict[tuple[str, str], Callable[[Object], bool]]] = {
+    ("", "PersistentVolumeClaim"): lambda _claim: True,
+    (BATCH, "Job"): workloads.has_labels_of_template,
+}
+"""Which new objects are stored again by the first write, even if it changes nothing, as upstream."""
+
 PRESERVED_BY_STATUS: dict[tuple[str, str], Literal["metadata", "content", "labels", ""]] = {
     **dict.fromkeys([("resource.k8s.io", "ResourceClaim"), (STORAGE, "VolumeAttachment")], "content"),
     (NETWORK, "ServiceCIDR"): "content",

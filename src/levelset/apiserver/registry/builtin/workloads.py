@@ -8,6 +8,7 @@ from levelset.apiserver.schema.formats import INT64
 
 __all__ = [
     "TEMPLATE_GENERATION",
+    "has_labels_of_template",
     "prepare_daemon_set_create",
     "prepare_daemon_set_part",
     "prepare_daemon_set_update",
@@ -64,7 +65,6 @@ def set_stateful_set_defaults(tree: Object) -> None:
     strategy = map_member(spec, "updateStrategy")
     if not strategy.get("type") or strategy.get("rollingUpdate") is not None:
         _set_strategy_defaults(spec, "updateStrategy", {"partition": 0})
-        map_member(spec["updateStrategy"], "rollingUpdate").pop("maxUnavailable", None)  # alpha
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     for name in ("whenDeleted", "whenScaled"):
         retention[name] = retention.get(name) or "Retain"
@@ -90,6 +90,9 @@ def set_daemon_set_defaults(tree: Object) -> None:
     tree["metadata"].setdefault("annotations", {}).setdefault(TEMPLATE_GENERATION, "0")
     spec = _with_template(tree)
     _set_strategy_defaults(spec, "updateStrategy", {"maxUnavailable": 1, "maxSurge": 0})
+    rolling = spec["updateStrategy"].get("rollingUpdate")
+    if rolling is not None and spec["updateStrategy"]["type"] != ROLLING_UPDATE:  # no pointers, as Go converts it
+        spec["updateStrategy"]["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0, **rolling}
     spec.setdefault("revisionHistoryLimit", 10)
 
 
@@ -100,6 +103,12 @@ def set_job_defaults(tree: Object) -> None:
     labels, metadata = map_member(spec["template"], "metadata").get("labels"), tree["metadata"]
     if labels and not metadata.get("labels"):
         metadata["labels"] = labels  # the same map, as upstream: what the server adds to one is in both
+
+
+def has_labels_of_template(job: Object) -> bool:
+    """Whether a Job has the labels of its template, as one that has none of its own."""
+    template = map_member(map_member(job, "spec"), "template")
+    return job["metadata"].get("labels") == map_member(template, "metadata").get("labels")
 
 
 def set_cron_job_defaults(tree: Object) -> None:

@@ -21,6 +21,7 @@ from levelset.apiserver.registry.crd.names import (
     is_terminating,
     with_condition,
 )
+from levelset.apiserver.registry.crd.nested_schemas import drop_unknown_keywords
 from levelset.apiserver.registry.crd.served_versions import served_versions
 from levelset.apiserver.registry.crd.validation import check_definition, format_warnings
 from levelset.apiserver.registry.storage_codec import served_tree
@@ -260,6 +261,8 @@ def _set_defaults(tree: Object) -> None:
     spec = tree.setdefault("spec", {})
     names = spec.setdefault("names", {})
     spec.setdefault("versions", [])
+    for version in list_member(spec, "versions"):
+        drop_unknown_keywords(map_member(version, "schema").get("openAPIV3Schema"))
     kind = names.get("kind") or ""
     names["singular"] = names.get("singular") or kind.lower()
     names["listKind"] = names.get("listKind") or (f"{kind}List" if kind else "")

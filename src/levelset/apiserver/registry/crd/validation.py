@@ -21,7 +21,7 @@ from levelset.apiserver.wire.json_path import parse_path
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import BadPointer, Cause
 from levelset.objects.codec import decode_tree, encode_tree
-from levelset.objects.json_tree import is_map
+from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.names import check_dns1035_label, check_dns1123_subdomain
 from levelset.re2.step_budget import charge, charge_import
@@ -75,7 +75,17 @@ def check_definition(new: Object, old: Object | None) -> list[Cause]:
     if spec.get("preserveUnknownFields"):
         detail = "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         causes.append(field_errors.invalid("spec.preserveUnknownFields", True, f"cannot set to true, {detail}"))
+        if any(_has_default(map_member(one, "schema").get("openAPIV3Schema")) for one in list_member(spec, "versions")):
+            detail = "must be false in order to use defaults in the schema"
+            causes.append(field_errors.invalid("spec.preserveUnknownFields", True, detail))
     return causes
+
+
+def _has_default(schema: Any) -> bool:
+    """Whether a schema has a default, or one inside of it; any tree is one."""
+    if is_map(schema):
+        return schema.get("default") is not None or any(map(_has_default, schema.values()))
+    return is_list(schema) and any(map(_has_default, schema))
 
 
 _TEXT_FORMATS = frozenset(
@@ -377,6 +387,8 @@ def _check_selectable(fields: list[Any], schema: Any, path: str) -> Iterator[Cau
 def _selectable_problem(text: str, schema: Any) -> str:
     """Why a path cannot be a selectable field; empty if it can."""
     names = _plain_names(text)
+    if not text.startswith((".", "[")):
+        return f"is an invalid path: expected [ or . but got: {text}"
     if names is None or not text.startswith("."):
         return "must be a simple path such as .spec.color"
     if names[0] == "metadata":

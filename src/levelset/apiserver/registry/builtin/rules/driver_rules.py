@@ -20,6 +20,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Table,
     always,
     equal,
+    given,
     immutable,
     immutable_struct,
     required,
@@ -87,7 +88,7 @@ def _changed_attachment(new: Any, _old: Any, _at: str, out: list[Cause]) -> None
 
 DRIVER: Final = KindRules(
     rules=Table(
-        ("spec.fsGroupPolicy", one_of("File", "None", "ReadWriteOnceWithFSType")),
+        ("spec.fsGroupPolicy", given(one_of("File", "None", "ReadWriteOnceWithFSType"))),
         ("spec.tokenRequests", _token_requests),
         ("spec.volumeLifecycleModes", _modes),
         (

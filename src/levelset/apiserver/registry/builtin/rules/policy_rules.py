@@ -114,7 +114,12 @@ def _constraints(match: Object, at: str, out: list[Cause], *, is_mutating: bool)
     rules = list_member(match, "resourceRules")
     if not rules:
         out.append(field_errors.required(f"{at}.resourceRules"))
-    for operation in (one for rule in rules for one in list_member(rule, "operations")) if is_mutating else ():
+    if is_mutating:
+        _mutating_operations(match, at, out, None)
+
+
+def _mutating_operations(match: Any, at: str, out: list[Cause], _context: Any) -> None:
+    for operation in (one for rule in list_member(match, "resourceRules") for one in list_member(rule, "operations")):
         if operation not in _MUTATING_OPERATIONS:
             where = f"{at}.resourceRules.operations"
             out.append(field_errors.not_supported(where, operation, _MUTATING_OPERATIONS))
@@ -290,7 +295,8 @@ def _spec(table: Table) -> Any:
     return always(lambda value, at, out, context: table(value or {}, at, out, context))
 
 
-MUTATING_BINDING: Final = KindRules(rules=Table(("spec", _spec(Table(*_BINDING))), root=True))
+_MUTATING: Final = (*_BINDING, ("matchResources", _mutating_operations))
+MUTATING_BINDING: Final = KindRules(rules=Table(("spec", _spec(Table(*_MUTATING))), root=True))
 _ACTION_LIST: Final = ("validationActions", Required("at least one validation action is required"), _actions)
 VALIDATING_BINDING: Final = KindRules(rules=Table(("spec", _spec(Table(*_BINDING, _ACTION_LIST))), root=True))
 MUTATING_POLICY: Final = KindRules(rules=Table(("", _mutating_policy), root=True))

@@ -159,6 +159,11 @@ def _balanced(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
     if ingress and map_member(tree, "spec").get("type") != "LoadBalancer":
         detail = "may only be used when `spec.type` is 'LoadBalancer'"
         out.append(field_errors.forbidden("status.loadBalancer.ingress", detail))
+        return
+    for index, one in enumerate(ingress):
+        at = f"status.loadBalancer.ingress[{index}]"
+        check_balancer_address(one, at, out, None)
+        _balancer_mode(one, at, out, None)
 
 
 def _address_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
@@ -174,6 +179,7 @@ def _address_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
     if both and spec.get("loadBalancerClass") != former.get("loadBalancerClass"):
         shown = spec.get("loadBalancerClass")
         out.append(field_errors.invalid("spec.loadBalancerClass", shown, "may not change once set"))
+    _load_balancer_class(spec, "spec", out)  # as upstream, which checks it again
 
 
 def _check_unchanged(spec: Any, former: Any, name: str, out: list[Cause]) -> None:
@@ -242,8 +248,13 @@ def _load_balancer(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
             cidr.report(value.strip(), f"{at}.LoadBalancerSourceRanges[{index}]", out)
     if spec.get("allocateLoadBalancerNodePorts") is not None and not is_balanced:
         out.append(field_errors.forbidden(f"{at}.allocateLoadBalancerNodePorts", detail))
+    _load_balancer_class(spec, at, out)
+
+
+def _load_balancer_class(spec: Any, at: str, out: list[Cause]) -> None:
     chosen = spec.get("loadBalancerClass")
-    if chosen is not None and not is_balanced:
+    if chosen is not None and spec.get("type") != "LoadBalancer":
+        detail = "may only be used when `type` is 'LoadBalancer'"
         out.append(field_errors.forbidden(f"{at}.loadBalancerClass", detail))
     elif chosen is not None and not label_key.is_valid(chosen):
         label_key.report(chosen, f"{at}.loadBalancerClass", out)
@@ -292,7 +303,6 @@ SERVICE: Final = KindRules(
     changes_first=True,
     status=Table(
         ("", _balanced),
-        ("status.loadBalancer.ingress[*]", Table(("", check_balancer_address, _balancer_mode))),
         root=True,
     ),
 )

@@ -403,7 +403,11 @@ def _resource_claim(claim: Any, at: str, out: list[Cause], pod: Any) -> None:
     name = claim.get("name") or ""
     if not name:
         out.append(field_errors.required(at))
-    elif name not in pod.claims:
+        return
+    request = claim.get("request")
+    if request and not dns_label.is_valid(request):
+        dns_label.report(request, f"{at}.request", out)
+    if name not in pod.claims:
         listed = f": {', '.join(sorted(pod.claims))}" if pod.claims else " which is empty"
         cause = field_errors.not_found(at, name)
         detail = f"{cause.message}: must be one of the names in pod.spec.resourceClaims{listed}"

@@ -162,7 +162,7 @@ def _deleted_gates(spec: Any, former: Any, out: list[Cause]) -> None:
     known = {one.get("name") for one in list_member(former, "schedulingGates")}
     for index, gate in enumerate(list_member(spec, "schedulingGates")):
         if gate.get("name") not in known:
-            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name') or ''}'"
             out.append(field_errors.forbidden(f"spec.schedulingGates[{index}].name", detail))
 
 
