@@ -429,7 +429,7 @@ async def _update(call: Call) -> Response:
             written = await update(state, served, path.namespace, name, body.tree, options=options, source=body.source)
     except ApiError as error:
         # As upstream, which decodes the body before it looks for the object.
-        if part != "scale" and error.code in (404, 409, 422):
+        if part != "scale" and error.code in (404, 409, 422, 500):
             _decode_refused(call, options)
         raise _warned(error, options)  # noqa: B904 - it is the same error
     return _write_response(call, chosen, options, written)
@@ -492,12 +492,17 @@ async def _delete_collection(call: Call) -> Response:
     request, served = call.request, call.served
     chosen = call.chosen
     query = parse_list_options(served, request.parameters)
-    options = _delete_options_of(call)
-    deleted = await delete.delete_collection(
-        call.state, served, call.namespace, query.selection, options, limit=query.limit
-    )
-    response = render_deleted(call.state, served, request, chosen=chosen, objects=deleted)
-    warnings = _preserved_pods(call, options) + ([] if options.admission is None else options.admission.warnings)
+    options, revision = _delete_options_of(call), call.state.storage.revision
+    warnings = _preserved_pods(call, options)
+    try:
+        deleted = await delete.delete_collection(
+            call.state, served, call.namespace, query.selection, options, limit=query.limit
+        )
+    except ApiError as error:
+        error.warnings = (*error.warnings, *warnings)
+        raise
+    response = render_deleted(call.state, served, request, chosen=chosen, objects=deleted, revision=revision)
+    warnings += [] if options.admission is None else options.admission.warnings
     return _with_warnings(response, warnings) if warnings else response
 
 

@@ -32,6 +32,7 @@ NO_RULES: Final[Object] = {"resourceRules": [], "nonResourceRules": [], "incompl
 _OWN_METADATA: Final = frozenset({"namespace", "managedFields", "selfLink"})
 """The metadata of a review in a namespace: the namespace, and what the server has added."""
 _IGNORED_METADATA: Final = frozenset({"managedFields", "selfLink"})
+_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
 
 
@@ -193,10 +194,15 @@ def _ignored_selectors(resource: Object) -> list[str]:
     """The selectors that cannot be parsed, without which the access is decided."""
     found: list[str] = []
     for name, parse in (("fieldSelector", FieldSelector.parse), ("labelSelector", LabelSelector.parse)):
+        selector = map_member(resource, name)
+        operators = {one.get("operator") or "" for one in list_member(selector, "requirements")}
         try:
-            parse(map_member(resource, name).get("rawSelector") or "")
+            parse(selector.get("rawSelector") or "")
         except BadSelector:
             found.append(f"spec.resourceAttributes.{name}")
+        else:
+            if not _OPERATORS.issuperset(operators):  # those of a newer server
+                found.append(f"spec.resourceAttributes.{name}")
     return found
 
 

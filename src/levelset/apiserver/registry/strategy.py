@@ -7,7 +7,7 @@ validation, and field ownership (`metadata.managedFields`). Trees are modified i
 - `track_new_object` sets the managedFields of a new object (`field_outlines.py`).
 """
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -44,7 +44,7 @@ from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import ApiError, BadPatch, BadTime, Cause
-from levelset.objects.json_tree import is_map
+from levelset.objects.json_tree import copy_tree, is_map
 from levelset.objects.lazy_pattern import Pattern
 from levelset.patch.field_paths import path
 from levelset.patch.field_sets import EMPTY, FieldSet
@@ -88,6 +88,7 @@ _IGNORED_BY_STATUS: Final = {
 _OF_DELETION: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _NOTHING: Final[Tree] = {}
 _METADATA_CONTENT: Final = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
+_CUSTOM_MEMBERS: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 _NOT_CONTENT: Final = frozenset({"apiVersion", "kind", "metadata"})
 _NOT_CONTENT_NOR_STATUS: Final = _NOT_CONTENT | {"status"}
 
@@ -114,7 +115,7 @@ def decode_replacement(
     served: ServedResource, namespace: str | None, name: str, tree: Tree, options: WriteOptions
 ) -> None:
     """Decodes the object of an update that is refused anyway; raises BadRequest if it is not of its kind."""
-    is_other = served.custom and isinstance(tree.get("kind"), str) and tree["kind"] != served.kind
+    is_other = served.custom and isinstance(tree.get("kind"), str) and tree["kind"] not in ("", served.kind)
     if is_other:
         tree["kind"] = served.kind  # as upstream: another kind is a violation, which is found later
     try:
@@ -335,6 +336,7 @@ def _prepare_update(
     if served.custom and not given_fields:
         given_fields = None  # as in `apply_schema`
     is_tracked = applied or _decode_ignored(served, old, new, options)
+    requested = None if applied or not options.subresource else _requested(served, old, new, options.subresource)
     new = restrict_to_subresource(served, old, new, options.subresource)
     meta.inherit_metadata(new["metadata"], before)
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
@@ -369,7 +371,43 @@ def _prepare_update(
     prepared = _track_update(state, served, old, new, options)
     _take_out(disabled)
     restore(allocated)
-    return prepared
+    if requested is None:
+        return prepared
+    tracked = _track_update(state, served, old, requested, options, ignore=ignored_fields(served, options.subresource))
+    return _with_owners(prepared, managed_fields(tracked.tree))
+
+
+def _requested(served: ServedResource, old: Tree, new: Tree, subresource: str) -> Tree | None:
+    """The object that was sent to a subresource, if more of it is tracked than the subresource writes, as upstream.
+
+    That is a Pod, whose containers are, or what a custom resource has beside its spec and status.
+    """
+    if subresource == "status" and served.custom:
+        if not any(old.get(name) != new.get(name) for name in (old.keys() | new.keys()) - _CUSTOM_MEMBERS):
+            return None
+    elif subresource not in ("ephemeralcontainers", "resize"):
+        return None
+    requested = cast("Tree", copy_tree(new))
+    meta.inherit_metadata(requested["metadata"], old["metadata"])
+    requested["metadata"].pop("managedFields", None)
+    schema, members = served.schema(), written_members(served)
+    if schema is not None:
+        schema.admit(requested)
+    if served.rules.default is not None:
+        served.rules.default(requested)
+    if members is not None:
+        omit_empty(members, requested)
+        write_members(members, requested)
+    return requested
+
+
+def _with_owners(prepared: PreparedUpdate, entries: Any) -> PreparedUpdate:
+    """The prepared object with other managedFields."""
+    if json_equal(entries, managed_fields(prepared.tree)):
+        return prepared
+    metadata = {name: value for name, value in prepared.tree["metadata"].items() if name != "managedFields"}
+    metadata |= {} if entries is None else {"managedFields": entries}
+    return PreparedUpdate({**prepared.tree, "metadata": metadata}, changed=True)
 
 
 def _validate_update(
@@ -494,7 +532,13 @@ def _content_differs(served: ServedResource, old: Tree, new: Tree) -> bool:
 
 
 def _track_update(
-    state: ServerState, served: ServedResource, old: Tree, new: Tree, options: WriteOptions
+    state: ServerState,
+    served: ServedResource,
+    old: Tree,
+    new: Tree,
+    options: WriteOptions,
+    *,
+    ignore: FieldSet = EMPTY,
 ) -> PreparedUpdate:
     if "managedFields" not in old["metadata"] and "managedFields" not in new["metadata"]:
         is_same = same_object(old, new)  # objects without managedFields are not tracked
@@ -509,7 +553,7 @@ def _track_update(
             now=meta.write_timestamp(state),
             api_version=served.api_version,
             subresource=options.subresource or None,
-            ignore=_ALL_BUT_STATUS if options.subresource == "status" and is_reset else EMPTY,
+            ignore=_ALL_BUT_STATUS if options.subresource == "status" and is_reset else ignore,
         )
     except BadPatch as error:
         raise Undecodable(str(error)) from error
@@ -518,7 +562,21 @@ def _track_update(
         _disown_structs(members, managed_fields(tracked.object) or ())
         if served.status and not options.subresource:
             _disown_status(managed_fields(tracked.object) or ())
+        entries: Any = managed_fields(tracked.object) or ()
+        if not all(one["fieldsV1"] for one in entries):
+            return _without_empty_owners(old, tracked.object)
     return PreparedUpdate(tracked.object, tracked.changed)
+
+
+def _without_empty_owners(old: Tree, new: Tree) -> PreparedUpdate:
+    """The object without entries that own nothing; the old one if only what Go fills into its status differs."""
+    metadata = dict(new["metadata"])
+    metadata["managedFields"] = [one for one in metadata["managedFields"] if one["fieldsV1"]]
+    written = {**new, "metadata": metadata}
+    same = json_equal(metadata["managedFields"], managed_fields(old))
+    if same and same_object({**old, "status": None}, {**written, "status": None}):
+        return PreparedUpdate(old, changed=False)
+    return PreparedUpdate(written, changed=True)
 
 
 def _disown_status(entries: Any) -> None:

@@ -28,6 +28,7 @@ MAX_PATTERN_STEPS = 20_000_000
 MAX_ESTIMATED_LENGTH = 32 * 1024
 """The length of a value without maxLength, or with a larger one, for the estimate."""
 UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+_ROOT = "openAPIV3Schema"
 _SUSPECTS = frozenset({*UNSUPPORTED, "$schema", "items"})
 """The keywords that may be refused; most schemas have none of them."""
 
@@ -92,7 +93,8 @@ def _refused(node: Node, path: str) -> Iterator[Cause]:
         if value or (value is not None and keyword in ("$ref", "additionalItems", "dependencies")):
             yield field_errors.forbidden(join(path, keyword), f"{keyword} is not supported")
     if node.raw.get("$schema"):
-        yield field_errors.forbidden(join(path, "$schema"), "$schema is not supported")
+        root = path.partition(_ROOT)[0] + _ROOT
+        yield field_errors.invalid(root, "", "OpenAPIV3Schema 'schema' is not supported")  # as upstream
     if isinstance(node.raw.get("items"), list):
         yield field_errors.forbidden(join(path, "items"), "items must be a schema object and not an array")
 
@@ -210,14 +212,14 @@ def _check_keyed(node: Node, path: str) -> Iterator[Cause]:
     if len(set(node.list_keys)) != len(node.list_keys):
         yield field_errors.invalid(field, list(node.list_keys), "must not contain duplicate entries")
     for key in dict.fromkeys(node.list_keys):
-        yield from _check_key(node.items, key, field, f"{items}.properties[{key}]")
+        if key not in node.items.properties:
+            yield field_errors.invalid(field, list(node.list_keys), "entries must all be names of item properties")
+        else:
+            yield from _check_key(node.items, key, f"{items}.properties[{key}]")
 
 
-def _check_key(items: Node, key: str, field: str, path: str) -> Iterator[Cause]:
-    child = items.properties.get(key)
-    if child is None:
-        yield field_errors.invalid(field, key, "entries must all be names of item properties")
-        return
+def _check_key(items: Node, key: str, path: str) -> Iterator[Cause]:
+    child = items.properties[key]
     if child.type in ("array", "object"):
         yield field_errors.invalid(
             join(path, "type"), items.type, "must be a scalar type if parent array's x-kubernetes-list-type is map"

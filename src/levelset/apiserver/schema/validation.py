@@ -243,8 +243,8 @@ def has_type(node: Node, value: Tree) -> bool:
 
 
 def _has_json_type(node: Node, value: Tree) -> bool:
-    if node.int_or_string or not node.type:
-        return not (node.int_or_string and isinstance(value, list | dict))
+    if node.int_or_string or node.type in ("", "quantity"):
+        return True
     return numbers.is_number(value) if node.type in ("integer", "number") else has_type(node, value)
 
 

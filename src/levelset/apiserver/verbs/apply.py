@@ -15,6 +15,7 @@ from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import Compiled, field_errors
 from levelset.apiserver.schema.builtin_schemas import builtin_kind
+from levelset.apiserver.schema.formats import text_format
 from levelset.apiserver.verbs.create_and_update import (
     WriteResult,
     check_resource_version,
@@ -91,6 +92,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
     body: bytes
     options: WriteOptions
     has_name: bool = False
+    has_bad_time: bool = False
+    """Whether the time of creation is none, which is found only when the result is converted."""
 
     def check_fields(self, live: Tree | None = None) -> None:
         """Raises BadRequest for fields that are not in the schema, or Invalid for nulls that the schema would drop.
@@ -139,6 +142,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         if version is not None and version != old["metadata"]["resourceVersion"]:
             self.check_fields()
             check_resource_version(served, self.name, version, old)
+        self._check_time(config)
         check = self.check_fields
         try:
             return strategy.prepare_update(self.state, served, old, merged, options, applied=True, check=check)
@@ -179,6 +183,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
                 self.check_fields()  # its errors come first
                 _check_version(tree["metadata"]["resourceVersion"])
             decoded = strategy.apply_schema_to_new(served, tree, options, dropped=dropped, check=self.check_fields)
+            self._check_time(config)
         except BadPatch as error:
             raise _untyped(served, config["metadata"], error) from error
         except Undecodable as error:
@@ -230,6 +235,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         if is_map(metadata) and metadata.get("managedFields"):
             raise BadRequest("metadata.managedFields must be nil")
         empty = _empty_members(metadata)
+        self._drop_bad_time(metadata)
         try:
             unknown = meta.read_metadata(config)
             if unknown:
@@ -245,6 +251,17 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         check_name_and_namespace(config, self.namespace, self.name)
         checked: Tree = config
         return checked
+
+    def _drop_bad_time(self, metadata: Any) -> None:
+        created, check = metadata.get("creationTimestamp") if is_map(metadata) else None, text_format("date-time")
+        if isinstance(created, str) and check is not None and not check(created):
+            del metadata["creationTimestamp"]
+            self.has_bad_time = not self.served.custom  # as upstream, which never reads that of a custom resource
+
+    def _check_time(self, config: Tree) -> None:
+        if self.has_bad_time:
+            problem = Undecodable("metadata.creationTimestamp is not a time as in RFC 3339")
+            raise _inconvertible(self.served, config["metadata"], problem)
 
     def _check_scale(self, config: Tree) -> None:
         try:

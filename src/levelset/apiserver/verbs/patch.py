@@ -5,7 +5,7 @@ The patch is decoded once, and applied again whenever another write was committe
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -121,9 +121,12 @@ def _change(
     def patched(old: Tree, item: Item) -> strategy.PreparedUpdate:
         new = change(served_tree(served, item))
         if media == STRATEGIC_PATCH:
-            _check_named(new, name)
+            if not _is_named(new):
+                copied = cast("Tree", copy_tree(new))
+                strategy.decode_replacement(served, old["metadata"].get("namespace"), name, copied, options)
+                raise _unnamed(name)
             if is_narrowed:
-                new = copy_tree(new)
+                new = cast("Tree", copy_tree(new))
                 narrow_integers(served.group, served.version, served.kind, new)
         try:
             check_version(served, name, new, old)
@@ -153,11 +156,14 @@ def _sort_unknown(warnings: list[str]) -> None:
         warnings[place] = one
 
 
-def _check_named(new: Any, name: str) -> None:
-    """Raises BadRequest for a patch that has removed the name of the object together with all of it."""
+def _is_named(new: Any) -> bool:
     metadata: Any = new.get("metadata") if is_map(new) else None
-    if not is_map(metadata) or not metadata.get("name"):
-        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    return is_map(metadata) and bool(metadata.get("name"))
+
+
+def _unnamed(name: str) -> BadRequest:
+    """400 for a patch that has removed the name of the object together with all of it."""
+    return BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
 
 
 def _status_change(

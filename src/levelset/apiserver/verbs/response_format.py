@@ -166,10 +166,19 @@ def _go_type(served: ServedResource, kind: str) -> str:
 
 
 def render_deleted(
-    state: ServerState, served: ServedResource, request: Request, *, chosen: ResponseFormat, objects: list[bytes]
+    state: ServerState,
+    served: ServedResource,
+    request: Request,
+    *,
+    chosen: ResponseFormat,
+    objects: list[bytes],
+    revision: int,
 ) -> Response:
-    """Renders the objects of a collection that was deleted, given as JSON, as `render_listing` does."""
-    metadata = {"resourceVersion": str(state.storage.revision)}
+    """Renders the objects of a collection that was deleted, given as JSON, as `render_listing` does.
+
+    `revision` is that of the list before they were deleted.
+    """
+    metadata = {"resourceVersion": str(revision)}
     if served.custom:
         metadata["continue"] = ""  # as in their lists
     if chosen.kind is not None:

@@ -25,7 +25,7 @@ def _narrow(schema: Any, tree: Any) -> None:
     if is_map(tree):
         members: Any = schema.get("properties", {})
         rest: Any = schema.get("additionalProperties")
-        below = [(key, members.get(key, rest)) for key in tree]
+        below: list[tuple[Any, Any]] = [(key, members.get(key, rest)) for key in tree]
     elif is_list(tree):
         below = [(index, schema.get("items")) for index in range(len(tree))]
     else:

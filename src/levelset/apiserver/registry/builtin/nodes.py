@@ -6,7 +6,7 @@ from levelset.apiserver.registry.builtin.normal_forms import set_canonical_list
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 
-__all__ = ["prepare_node_create", "prepare_node_part", "prepare_node_update", "set_node_defaults"]
+__all__ = ["prepare_node_create", "prepare_node_part", "set_node_defaults"]
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 NODE_INFO: Final = (
@@ -28,17 +28,10 @@ def set_node_defaults(tree: Object) -> None:
 def prepare_node_create(tree: Object) -> None:
     """Adds the taint that a Node has until it is ready, and completes its status."""
     spec = tree.setdefault("spec", {})
-    spec.pop("configSource", None)
     taints = list_member(spec, "taints")
     if not any(one.get("key") == NOT_READY and one.get("effect") == "NoSchedule" for one in taints):
         spec["taints"] = [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]
     _complete_status(tree)
-
-
-def prepare_node_update(new: Object, old: Object) -> None:
-    """Drops the configuration source, which kubelets do not read any more."""
-    if map_member(old, "spec").get("configSource") is None:
-        new["spec"].pop("configSource", None)
 
 
 def prepare_node_part(new: Object, _old: Object, _subresource: str, _now: str) -> None:

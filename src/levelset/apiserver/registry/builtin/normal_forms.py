@@ -221,12 +221,21 @@ def _drop_of_slice(tree: Object) -> list[Dropped]:
     return dropped
 
 
+def _drop_of_service(tree: Object) -> list[Dropped]:
+    spec = map_member(tree, "spec")
+    if spec.get("type") != "ExternalName" or "internalTrafficPolicy" not in spec:
+        return []
+    return [(spec, "internalTrafficPolicy", spec.pop("internalTrafficPolicy"))]
+
+
 DISABLED: Final[dict[tuple[str, str], Callable[[Object], list[Dropped]]]] = {
     ("coordination.k8s.io", "Lease"): _drop_members("strategy", "preferredHolder"),
     ("resource.k8s.io", "ResourceSlice"): _drop_of_slice,
     ("storage.k8s.io", "CSIDriver"): _drop_members("preventPodSchedulingIfMissing"),
+    ("", "Node"): _drop_members("configSource"),
     ("", "Pod"): _drop_of_pod("spec"),
     ("", "PodTemplate"): _drop_of_pod("template", "spec"),
+    ("", "Service"): _drop_of_service,
     ("", "ReplicationController"): _drop_of_pod(*_TEMPLATE),
     **{(APPS, kind): _drop_of_template for kind in ("DaemonSet", "Deployment", "ReplicaSet")},
     (APPS, "StatefulSet"): _drop_of_stateful_set,

@@ -398,7 +398,6 @@ PREPARE_UPDATE: dict[tuple[str, str], Callable[[Object, Object], None]] = {
     ("discovery.k8s.io", "EndpointSlice"): _prepare_endpoint_slice_update,
     ("", "Pod"): prepare_pod_update,
     ("", "Namespace"): namespaces.prepare_namespace_update,
-    ("", "Node"): nodes.prepare_node_update,
     ("", "PersistentVolumeClaim"): volumes.prepare_claim_update,
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_update,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_update,

@@ -22,6 +22,7 @@ __all__ = [
     "prepare_volume_create",
     "prepare_volume_part",
     "set_claim_defaults",
+    "set_source_groups",
     "set_volume_defaults",
 ]
 
@@ -48,6 +49,14 @@ def set_claim_defaults(tree: Object) -> None:
     resources = spec.setdefault("resources", {})
     set_canonical_list(resources.get("requests"))
     set_canonical_list(resources.get("limits"))
+    set_source_groups(spec)
+
+
+def set_source_groups(spec: Object) -> None:
+    """Sets null as the group of a data source without one, which Go always writes."""
+    for name in ("dataSource", "dataSourceRef"):
+        if spec.get(name) is not None:
+            spec[name].setdefault("apiGroup", None)
 
 
 def prepare_volume_create(tree: Object) -> None:
@@ -128,9 +137,7 @@ def _protect(tree: Object, finalizer: str) -> None:
 
 def _normalize_sources(spec: Object, former: Object) -> None:
     """Drops a data source of a kind that is not supported, and makes both references to it agree."""
-    for name in ("dataSource", "dataSourceRef"):
-        if spec.get(name) is not None:
-            spec[name].setdefault("apiGroup", None)
+    set_source_groups(spec)
     if map_member(spec, "dataSourceRef").get("namespace") and former.get("dataSourceRef") is None:
         del spec["dataSourceRef"]  # references across namespaces are an alpha feature
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")

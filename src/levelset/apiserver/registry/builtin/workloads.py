@@ -2,6 +2,7 @@
 
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical_list
 from levelset.apiserver.registry.builtin.pods import set_pod_spec_defaults
+from levelset.apiserver.registry.builtin.volumes import set_source_groups
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema.formats import INT64
@@ -78,6 +79,7 @@ def set_stateful_set_defaults(tree: Object) -> None:
         resources = claim_spec.setdefault("resources", {})
         set_canonical_list(resources.get("requests"))
         set_canonical_list(resources.get("limits"))
+        set_source_groups(claim_spec)
         claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
@@ -108,7 +110,7 @@ def set_job_defaults(tree: Object) -> None:
 def has_labels_of_template(job: Object) -> bool:
     """Whether a Job has the labels of its template, as one that has none of its own."""
     template = map_member(map_member(job, "spec"), "template")
-    return job["metadata"].get("labels") == map_member(template, "metadata").get("labels")
+    return bool(job["metadata"].get("labels") == map_member(template, "metadata").get("labels"))
 
 
 def set_cron_job_defaults(tree: Object) -> None:
@@ -133,7 +135,7 @@ def _set_job_spec_defaults(spec: Object) -> None:
             pattern["status"] = pattern.get("status") or "True"
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
-    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+    spec.setdefault("podReplacementPolicy", "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed")
     set_pod_spec_defaults(spec.setdefault("template", {}).setdefault("spec", {}))
 
 

@@ -388,7 +388,7 @@ def _selectable_problem(text: str, schema: Any) -> str:
     """Why a path cannot be a selectable field; empty if it can."""
     names = _plain_names(text)
     if not text.startswith((".", "[")):
-        return f"is an invalid path: expected [ or . but got: {text}"
+        return f"is an invalid path: expected [ or . but got: {text.partition('.')[0].partition('[')[0]}"
     if names is None or not text.startswith("."):
         return "must be a simple path such as .spec.color"
     if names[0] == "metadata":

@@ -145,8 +145,15 @@ async def _write_scale(
 
 def _track(state: ServerState, scale: Tree, replicas: int, options: WriteOptions) -> Tree:
     """The Scale with other replicas, and with its owners after an update."""
-    known = {"shape": _shape(), "now": meta.write_timestamp(state), "api_version": API_VERSION, "subresource": "scale"}
-    return track_update(scale, _scale_with(scale, replicas), manager=options.manager, **known).object
+    return track_update(
+        scale,
+        _scale_with(scale, replicas),
+        manager=options.manager,
+        shape=_shape(),
+        now=meta.write_timestamp(state),
+        api_version=API_VERSION,
+        subresource="scale",
+    ).object
 
 
 def _check_version(served: ServedResource, name: str, old: Tree, scale: Tree) -> None:
