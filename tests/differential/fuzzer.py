@@ -14,7 +14,7 @@ from tests.differential.normal_form import Known, signature
 from tests.differential.servers import Server, run_step
 from tests.differential.shrinking import shrink
 
-__all__ = ["Finding", "Report", "Trial", "compare", "fuzz"]
+__all__ = ["Finding", "Report", "Tally", "Trial", "compare", "count", "fuzz", "show", "smallest"]
 
 _SEQUENCES_AT_ONCE = 6
 
@@ -111,7 +111,7 @@ async def fuzz(
             seed = waiting.pop()
             steps = grammar.sequence(known, seed)
             trial = await compare(steps, theirs, ours)
-            _count(report, seed, steps, trial)
+            count(report, seed, steps, trial)
             progress(report)
 
     await asyncio.gather(*(work() for _ in range(_SEQUENCES_AT_ONCE)))
@@ -137,7 +137,8 @@ async def smallest(finding: Finding, theirs: Server, ours: Server) -> Finding | 
     return found
 
 
-def _count(report: Report, seed: str, steps: list[Step], trial: Trial) -> None:
+def count(report: Report, seed: str, steps: list[Step], trial: Trial) -> None:
+    """Counts the trial of a sequence, and keeps what differed."""
     report.all.count(trial)
     if not _is_custom(steps[0]):
         report.builtin.count(trial)

@@ -253,3 +253,14 @@ def test_anything_but_an_object_is_refused_as_a_bad_patch(live: Any, new: Any, m
 def test_an_object_too_deep_is_refused() -> None:
     with pytest.raises(BadPatch, match="deeply"):
         track_update(None, deep(100_000), manager="m", shape=ANYTHING, now=START, api_version=VERSION)
+
+
+def test_the_last_of_two_entries_of_one_manager_is_left_by_a_write_that_changes_nothing():
+    def entry(field: str) -> dict[str, Any]:
+        fields = {"fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {f"f:{field}": {}}}}
+        return {"manager": "a", "operation": "Update", "apiVersion": "v1", **fields}
+
+    live = {"metadata": {"managedFields": [entry("x"), entry("y")]}, "spec": {"x": 1, "y": 2}}
+    tracked = track_update(live, copy_tree(live), manager="b", shape=ANYTHING, now=START, api_version="v1")
+    assert tracked.changed
+    assert tracked.object["metadata"] == {"managedFields": [entry("y")]}

@@ -56,6 +56,11 @@ def test_nulls_inside_lists_are_kept_by_the_rfc_and_dropped_from_maps_by_kuberne
     assert apply_merge({"spec": {"l": [1]}}, patch, like_kubernetes=True) == {"spec": {"l": [None, {}, 2]}}
 
 
+def test_a_list_that_replaces_a_map_keeps_its_nulls_in_kubernetes():
+    assert apply_merge({"a": {}}, {"a": [{"b": None}]}, like_kubernetes=True) == {"a": [{"b": None}]}
+    assert apply_merge({"a": 1}, {"a": [{"b": None}]}, like_kubernetes=True) == {"a": [{}]}
+
+
 def test_a_number_stays_a_number_and_text_stays_text():
     patch = {"i": 10, "f": 1.5, "t": "10", "b": False, "e": "", "big": 123456789012345678}
     assert apply_merge({}, patch) == patch

@@ -115,7 +115,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             return self._change_scale(old, item, config)
         is_status_ignored = served.status and "status" in config
         live = served_tree(served, item)
-        if is_status_ignored or options.subresource or not self.body.startswith(b"{") or b"null" in self.body:
+        is_ignored = is_status_ignored or bool(served.rules.unowned)
+        if is_ignored or options.subresource or not self.body.startswith(b"{") or b"null" in self.body:
             self.check_fields(live)
         is_first = not live["metadata"].get("managedFields")
         try:
@@ -301,8 +302,10 @@ def _check_version(version: str | None) -> None:
 
 def _inconvertible(served: ServedResource, metadata: Tree, error: Undecodable) -> ApiError:
     """500, as upstream: the result of an apply is not an object of its kind; 400 for a strict request."""
-    if served.custom or "strict decoding error" in str(error):
+    if "strict decoding error" in str(error):
         return error
+    if served.custom:  # an embedded object has no metadata of its type
+        return _untyped(served, metadata, BadPatch(str(error), field="spec"))
     named = f"{metadata.get('namespace', '')}/{metadata['name']}; {served.group}/{served.version}, Kind={served.kind}"
     return ApiError(f"failed to convert new object ({named}) to proper version: {error}", code=500, reason="")
 

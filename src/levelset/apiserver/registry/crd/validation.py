@@ -196,6 +196,9 @@ def _check_versions(spec: Object) -> Iterator[Cause]:
         yield field_errors.invalid("spec.versions", shown, "must contain unique version names")
     if sum(1 for one in versions if one.get("storage")) != 1:
         yield field_errors.invalid("spec.versions", shown, "must have exactly one version marked as storage version")
+    first = versions[0].get("name") if versions else ""
+    if first and (problems := check_dns1035_label(first)):
+        yield field_errors.invalid("spec.version", first, ",".join(problems))  # as upstream, which has a copy there
 
 
 def _check_conversion(spec: Object) -> Iterator[Cause]:
