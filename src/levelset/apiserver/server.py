@@ -56,7 +56,7 @@ from levelset.apiserver.package_data import wait_package_data
 from levelset.apiserver.registry.builtin.kind_table import builtin_catalog
 from levelset.apiserver.registry.builtin.pod_admission import PodAdmission
 from levelset.apiserver.registry.builtin.services import DEFAULT_SERVICE_CIDR, ServiceStrategy
-from levelset.apiserver.registry.builtin.storage_and_devices import check_admin_access
+from levelset.apiserver.registry.builtin.storage_and_devices import admin_access_checks
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.registry.builtin.volumes import ClaimAdmission
 from levelset.apiserver.registry.conversion_webhook import WebhookConverter
@@ -499,6 +499,8 @@ class ServerComponents(msgspec.Struct, eq=False):
         await self.webhooks.start()
         await self.policies.start()
         PodSecurity(self.state).start()
+        for key, checks in admin_access_checks(self.state.reader.get_nowait).items():
+            self.state.validators.setdefault(key, []).extend(checks)
         if self.rbac is not None and self.role_aggregation is not None:
             await self.rbac.load(self.state)
             await reconcile_bootstrap_roles(self.state)
@@ -642,7 +644,6 @@ def build_components(
     state = ServerState(storage, kinds.catalog, authenticator=authenticator, now=now, random=random)
     if client.services is None:
         client.services = ServiceAddresses(state, webhook_services).resolve
-    check_admin_access(state)
     state.service_account_tokens = service_account_tokens = ServiceAccountTokens(state)
     authenticator.service_account_user = service_account_tokens.authenticate
     state.subresource_handlers["", "serviceaccounts", "token"] = TokenRequests(service_account_tokens).handle

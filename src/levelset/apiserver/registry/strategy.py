@@ -193,13 +193,13 @@ def complete_new(
     now = meta.write_timestamp(state)
     object_namespace = namespace if served.namespaced else None
     try:
-        is_kept = is_applied or options.creates_on_update  # as upstream, which clears them for a POST only
-        kept = {name: metadata[name] for name in _OF_DELETION if name in metadata} if is_kept else _NOTHING
+        stays = is_applied or options.creates_on_update  # as upstream, which clears them for a POST only
+        deletion = {name: metadata[name] for name in _OF_DELETION if name in metadata} if stays else _NOTHING
         meta.init_metadata(
             metadata, namespace=object_namespace, uid=meta.new_uid(state.random), now=now, generation=rules.generation
         )
-        if kept:
-            metadata.update(kept)
+        if deletion:
+            metadata.update(deletion)
         if "ownerReferences" in metadata:
             _warn_of_owners(metadata, options)
         if rules.default is not None:

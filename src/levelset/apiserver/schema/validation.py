@@ -12,7 +12,7 @@ reported (ratcheting): members of objects and items of keyed lists are compared 
 whole.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -435,11 +435,10 @@ class Compiled:
             return None
         if not _has_json_type(node, tree):
             return _mistyped(path, node.type, field_errors.kind_of(tree))
-        below: Iterator[tuple[Node | None, Tree, str]] = iter(())
-        if isinstance(tree, dict):
-            below = ((node.child(name), one, join(path, name)) for name, one in tree.items())
-        elif isinstance(tree, list):
-            below = ((node.items, one, f"{path}[{at}]") for at, one in enumerate(tree))
+        below: list[tuple[Node | None, Tree, str]] = [
+            *((node.child(name), one, join(path, name)) for name, one in (as_map(tree) or {}).items()),
+            *((node.items, one, f"{path}[{at}]") for at, one in enumerate(as_list(tree) or [])),
+        ]
         found = (self._mismatch(child, one, at) for child, one, at in below if child is not None)
         return next((one for one in found if one is not None), None)
 

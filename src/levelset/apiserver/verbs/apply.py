@@ -7,7 +7,7 @@ import msgspec
 
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry import strategy
-from levelset.apiserver.registry.builtin.narrow_integers import narrow_integers
+from levelset.apiserver.registry.builtin.written_members import narrow_integers
 from levelset.apiserver.registry.object_decoder import DecodedObject, check_name_and_namespace
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.registry.strategy import ignored_fields

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from levelset.apiserver.registry import strategy
-from levelset.apiserver.registry.builtin.narrow_integers import narrow_integers
+from levelset.apiserver.registry.builtin.written_members import narrow_integers
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree

@@ -1,6 +1,6 @@
 from typing import Any
 
-from levelset.apiserver.verbs.subresources.scale_owners import owners_of_object, owners_of_scale
+from levelset.apiserver.verbs.subresources.scale import owners_of_object, owners_of_scale
 
 PATH = ".spec.replicas"
 NOW = "2026-01-31T12:00:00Z"

@@ -1,18 +1,19 @@
-"""Storage drivers, volume attachments and devices: defaults, what the server sets, and who may have admin access."""
+"""Storage drivers, volume attachments and devices: defaults, what the server sets, and admin access to devices."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
-from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 from levelset.objects import decode_tree
+from levelset.storage import Item
 
 __all__ = [
-    "check_admin_access",
+    "admin_access_checks",
     "prepare_attachment_create",
     "prepare_driver_update",
     "set_capacity_defaults",
@@ -32,6 +33,9 @@ _DRIVER_DEFAULTS: Final[Object] = {
 
 _NAMESPACES: Final = "/registry/core/namespaces/"
 _ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
+_GROUP: Final = "resource.k8s.io"
+
+_Get = Callable[[str], Item | None]
 
 
 def set_driver_defaults(driver: Object) -> None:
@@ -79,18 +83,19 @@ def _set_request_defaults(spec: Object) -> None:
                     one["count"] = one.get("count") or 1
 
 
-def check_admin_access(state: ServerState) -> None:
-    """Makes a server refuse claims that ask for admin access, unless a label of their namespace allows it."""
-    for kind, is_template in (("ResourceClaim", False), ("ResourceClaimTemplate", True)):
-        check = partial(_refuse_admin_access, state, is_template)
-        state.validators.setdefault(("resource.k8s.io", kind), []).append(check)
+def admin_access_checks(get: _Get) -> dict[tuple[str, str], list[Callable[[Object, Object | None], list[Cause]]]]:
+    """The validators that refuse claims with admin access, unless a label of their namespace allows it."""
+    return {
+        (_GROUP, "ResourceClaim"): [partial(_refuse_admin_access, get, False)],
+        (_GROUP, "ResourceClaimTemplate"): [partial(_refuse_admin_access, get, True)],
+    }
 
 
-def _refuse_admin_access(state: ServerState, is_template: bool, new: Object, old: Object | None) -> list[Cause]:
+def _refuse_admin_access(get: _Get, is_template: bool, new: Object, old: Object | None) -> list[Cause]:
     at = _new_admin_access(new, old, is_template)
     if at is None:
         return []
-    item = state.reader.get_nowait(_NAMESPACES + new["metadata"]["namespace"])
+    item = get(_NAMESPACES + new["metadata"]["namespace"])
     labels = {} if item is None else map_member(decode_tree(item.value)["metadata"], "labels")
     if labels.get(_ADMIN_LABEL) == "true":
         return []
@@ -105,8 +110,8 @@ def _new_admin_access(new: Object, old: Object | None, is_template: bool) -> str
         return None if granted is None else f"status.allocation.devices.results[{granted}]"
     spec = map_member(map_member(new, "spec"), "spec") if is_template else map_member(new, "spec")
     requests = list_member(map_member(spec, "devices"), "requests")
-    asked = _first_admin([map_member(one, "exactly") for one in requests])
-    return None if asked is None else f"spec.devices.requests[{asked}]"
+    wanted = _first_admin([map_member(one, "exactly") for one in requests])
+    return None if wanted is None else f"spec.devices.requests[{wanted}]"
 
 
 def _results(claim: Object) -> list[Object]:

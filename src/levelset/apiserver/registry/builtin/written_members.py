@@ -22,6 +22,7 @@ __all__ = [
     "Members",
     "Removed",
     "has_list_keys",
+    "narrow_integers",
     "omit_empty",
     "preload",
     "restore",
@@ -33,6 +34,7 @@ __all__ = [
 
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 _MAX_PLANS: Final = 256
+_BITS: Final = {"int32": 32}
 _RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"  # any JSON, which is no struct
 
 
@@ -271,6 +273,42 @@ def without_structs(members: Members, node: Node) -> Node:
         if rest is not child:
             changed[f"f:{name}"] = rest
     return {**node, **changed} if changed else node
+
+
+def narrow_integers(group: str, version: str, kind: str, tree: dict[str, Any]) -> None:
+    """Keeps the low bits of integers of a built-in kind that have more than their fields, in place.
+
+    Go does so when it converts an applied object, or one that a strategic merge patch was merged into. In an object
+    that is decoded from JSON such a number is an error.
+    """
+    name = builtin_names(group, version).get(kind)
+    if name is not None:
+        _narrow(library()[name], tree)
+
+
+def _narrow(schema: Any, tree: Any) -> None:
+    if is_map(tree):
+        members: Any = schema.get("properties", {})
+        rest: Any = schema.get("additionalProperties")
+        below: list[tuple[Any, Any]] = [(key, members.get(key, rest)) for key in tree]
+    elif is_list(tree):
+        below = [(index, schema.get("items")) for index in range(len(tree))]
+    else:
+        return
+    for key, found in below:
+        if not is_map(found):
+            continue
+        member, value = _resolved_schema(found), tree[key]
+        bits = _BITS.get(member.get("format", ""))
+        if bits is None:
+            _narrow(member, value)
+        elif value.__class__ is int and not -(1 << bits - 1) <= value < 1 << bits - 1:
+            tree[key] = (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+
+
+def _resolved_schema(schema: Any) -> Any:
+    name = _reference(schema)
+    return library()[name] if name else schema
 
 
 def _members_of(schema: Any) -> Members | None:

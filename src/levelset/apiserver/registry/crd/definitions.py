@@ -5,9 +5,9 @@ creation says whether its names are accepted. When it is stored, the catalog cha
 used without delay.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +21,6 @@ from levelset.apiserver.registry.crd.names import (
     is_terminating,
     with_condition,
 )
-from levelset.apiserver.registry.crd.nested_schemas import drop_unknown_keywords
 from levelset.apiserver.registry.crd.served_versions import served_versions
 from levelset.apiserver.registry.crd.validation import check_definition, format_warnings
 from levelset.apiserver.registry.storage_codec import served_tree
@@ -29,8 +28,10 @@ from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, Rules, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, add_missing_claims, new_claims
+from levelset.apiserver.schema.builtin_schemas import library
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.objects import decode_tree, encode_tree
+from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.timestamps import format_time
 
 __all__ = [
@@ -297,3 +298,39 @@ def _is_served_alike(former: Object, tree: Object) -> bool:
         return False
     names = [map_member(one, "status").get("acceptedNames") for one in (former, tree)]
     return names[0] == names[1]
+
+
+_SCHEMA: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+_MAPS: Final = ("properties", "patternProperties", "definitions")
+_LISTS: Final = ("allOf", "anyOf", "oneOf")
+_FREE: Final = ("items", "additionalProperties", "additionalItems")
+
+
+def drop_unknown_keywords(schema: Any, *, is_free: bool = False) -> None:
+    """Drops unknown keywords from the schemas inside of a schema, in place; from itself if it `is_free`.
+
+    Those of `items` and `additionalProperties` are decoded by code of their own upstream, which does not report unknown
+    fields; all others are those of the kind, and are pruned with it.
+    """
+    if not is_map(schema):
+        return
+    if is_free:
+        known: Any = library()[_SCHEMA]["properties"]
+        for name in [name for name in schema if name not in known]:
+            del schema[name]
+    for one in _inside(schema):
+        drop_unknown_keywords(one, is_free=is_free)
+    for name in schema.keys() & _FREE:
+        for one in schema[name] if is_list(schema[name]) else (schema[name],):
+            drop_unknown_keywords(one, is_free=True)
+
+
+def _inside(schema: Any) -> Iterator[Any]:
+    """The schemas inside of a schema that are decoded as it is."""
+    for name in schema.keys() & _MAPS:
+        if is_map(schema[name]):
+            yield from schema[name].values()
+    for name in schema.keys() & _LISTS:
+        if is_list(schema[name]):
+            yield from schema[name]
+    yield schema.get("not")

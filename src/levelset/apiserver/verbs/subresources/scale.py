@@ -1,6 +1,6 @@
 """The `scale` subresource: an autoscaling/v1 Scale that shows and sets the desired number of replicas."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -13,7 +13,6 @@ from levelset.apiserver.resources.served_resource import ScalePaths, ServedResou
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.verbs.create_and_update import WriteResult, guaranteed_update
-from levelset.apiserver.verbs.subresources.scale_owners import API_VERSION, owners_of_object, owners_of_scale
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
@@ -28,7 +27,16 @@ from levelset.errors import (
 from levelset.objects import LabelSelector
 from levelset.objects.json_tree import copy_tree, is_map
 from levelset.patch import server_side_apply
-from levelset.patch.managed_fields import managed_fields, track_update
+from levelset.patch.field_paths import path
+from levelset.patch.field_sets import FieldSet
+from levelset.patch.managed_fields import (
+    EntryKey,
+    ManagedEntry,
+    managed_fields,
+    parse_managed,
+    print_managed,
+    track_update,
+)
 from levelset.patch.merge_schema import Shape, builtin_shape
 from levelset.storage import Item
 
@@ -40,11 +48,14 @@ __all__ = [
     "as_scale",
     "check_applied_scale",
     "get_scale",
+    "owners_of_object",
+    "owners_of_scale",
     "patch_scale",
     "update_scale",
 ]
 
 GROUP: Final = "autoscaling"
+API_VERSION: Final = "autoscaling/v1"
 KIND: Final = "Scale"
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("kind", "apiVersion", "metadata"), ()),
@@ -376,3 +387,43 @@ def _set(tree: Tree, path: str, value: int) -> None:
             child = tree[name] = {}
         tree = cast("Tree", child)
     tree[last] = value
+
+
+_REPLICAS: Final = path("spec", "replicas")
+_SCALE_FIELDS: Final = FieldSet.of(_REPLICAS)
+
+
+# Who owns the replicas. As upstream, a write of a Scale is tracked as one of an object of autoscaling/v1 that only has
+# the replicas. An applier is the same one there. An updater is identified by its version, too: what it owns of a Scale
+# is a new entry of the object, which has no time, beside what is left of its entry.
+
+
+def owners_of_scale(managed: Tree, replicas_path: str) -> list[Tree]:
+    """The managedFields of the Scale of an object with these managedFields: the owners of its replicas."""
+    at = _path(replicas_path)
+    entries = [one for one in parse_managed(managed).values() if one.fields.has(at)]
+    return print_managed(_by_key(replace(one, api_version=API_VERSION, fields=_SCALE_FIELDS) for one in entries))
+
+
+def owners_of_object(managed: Tree, scaled: Tree, replicas_path: str, api_version: str) -> list[Tree]:
+    """The managedFields of an object that had these, after a write has left its Scale with the entries in `scaled`."""
+    at = _path(replicas_path)
+    mine = FieldSet.of(at)
+    owners = {key: one for key, one in parse_managed(scaled).items() if one.fields.has(_REPLICAS)}
+    found: dict[Any, ManagedEntry] = {}
+    for key, entry in parse_managed(managed).items():
+        if not entry.fields.has(at) or owners.pop(key, None) is not None:
+            found[key] = entry
+        elif rest := entry.fields - mine:
+            found[key] = entry.owning(rest)
+    for key, entry in owners.items():
+        found[key] = replace(entry, api_version=api_version, fields=mine, time=None)
+    return print_managed(found)
+
+
+def _by_key(entries: Any) -> Mapping[EntryKey, ManagedEntry]:
+    return {one.key: one for one in entries}
+
+
+def _path(replicas_path: str) -> Any:
+    return path(*replicas_path.removeprefix(".").split("."))

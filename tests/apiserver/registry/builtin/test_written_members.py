@@ -2,17 +2,17 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.builtin.narrow_integers import narrow_integers
+from levelset.apiserver.registry.builtin.written_members import narrow_integers
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "stays"),
     [(2**53, 0), (2**31, -(2**31)), (2**32 + 5, 5), (2**31 - 1, 2**31 - 1), (-(2**31) - 1, 2**31 - 1)],
 )
-def test_a_number_keeps_the_low_bits_that_its_field_has(given: int, kept: int) -> None:
+def test_a_number_keeps_the_low_bits_that_its_field_has(given: int, stays: int) -> None:
     tree: dict[str, Any] = {"spec": {"template": {"spec": {"containers": [{"ports": [{"hostPort": given}]}]}}}}
     narrow_integers("apps", "v1", "Deployment", tree)
-    assert tree == {"spec": {"template": {"spec": {"containers": [{"ports": [{"hostPort": kept}]}]}}}}
+    assert tree == {"spec": {"template": {"spec": {"containers": [{"ports": [{"hostPort": stays}]}]}}}}
 
 
 def test_a_field_of_64_bits_and_values_that_are_no_integers_stay() -> None:

@@ -1,6 +1,6 @@
 from typing import Any
 
-from levelset.apiserver.registry.crd.nested_schemas import drop_unknown_keywords
+from levelset.apiserver.registry.crd.definitions import drop_unknown_keywords
 
 
 def test_unknown_keywords_are_dropped_below_items_and_additional_properties() -> None:
@@ -18,7 +18,7 @@ def test_unknown_keywords_are_dropped_below_items_and_additional_properties() ->
     }
 
 
-def test_unknown_keywords_of_other_schemas_are_left_to_those_who_report_them() -> None:
+def test_unknown_keywords_of_other_schemas_are_not_touched_here() -> None:
     schema = {"properties": {"a": {"type": "string", "Odd": 1}}, "additionalProperties": True}
     drop_unknown_keywords(schema)
     assert schema == {"properties": {"a": {"type": "string", "Odd": 1}}, "additionalProperties": True}
