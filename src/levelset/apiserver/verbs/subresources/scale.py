@@ -398,14 +398,14 @@ _SCALE_FIELDS: Final = FieldSet.of(_REPLICAS)
 # is a new entry of the object, which has no time, beside what is left of its entry.
 
 
-def owners_of_scale(managed: Tree, replicas_path: str) -> list[Tree]:
+def owners_of_scale(managed: Any, replicas_path: str) -> list[Any]:
     """The managedFields of the Scale of an object with these managedFields: the owners of its replicas."""
     at = _path(replicas_path)
     entries = [one for one in parse_managed(managed).values() if one.fields.has(at)]
     return print_managed(_by_key(replace(one, api_version=API_VERSION, fields=_SCALE_FIELDS) for one in entries))
 
 
-def owners_of_object(managed: Tree, scaled: Tree, replicas_path: str, api_version: str) -> list[Tree]:
+def owners_of_object(managed: Any, scaled: Any, replicas_path: str, api_version: str) -> list[Any]:
     """The managedFields of an object that had these, after a write has left its Scale with the entries in `scaled`."""
     at = _path(replicas_path)
     mine = FieldSet.of(at)
