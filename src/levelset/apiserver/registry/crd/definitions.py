@@ -42,6 +42,7 @@ __all__ = [
     "Converter",
     "CrdRegistry",
     "CustomResourceDefinition",
+    "drop_unknown_keywords",
     "name_claims",
 ]
 
