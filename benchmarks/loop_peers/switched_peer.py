@@ -60,6 +60,7 @@ async def write_pending(recorder: Recorder) -> None:
     writer = recorder._writer
     assert writer is not None
     recorder._turn()
+    writer.seal()
     while recorder._writing is not None:  # noqa: ASYNC110  # there is no notification
         await asyncio.sleep(0.001)
     if writer.pending:

@@ -4,6 +4,7 @@ import stat
 import struct
 import tracemalloc
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,9 @@ def test_flat_rows_are_read_as_their_entries_with_the_time_since_the_start(tmp_p
 
 
 def test_flat_rows_are_entries_before_they_are_written_too() -> None:
-    assert Part([START, *FLAT_ROWS], []).entries() == [START, *flat_entries(7_500_000, 8_000_000)]
+    part = Part()
+    part.add([START, *FLAT_ROWS], [], bytearray())
+    assert part.entries() == [START, *flat_entries(7_500_000, 8_000_000)]
 
 
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 200, 70_000])
@@ -189,9 +192,60 @@ def test_parts_of_any_size_are_one_array_in_the_file(
     assert [one.at for one in read_recording(tmp_path / "run")[1:]] == [*range(2 * count)]
 
 
+class Seen:
+    """A cleaner that changes nothing: the paths and times that it has seen, by block."""
+
+    def __init__(self) -> None:
+        self.paths: list[list[str]] = []
+        self.times: list[list[int]] = []
+
+    def learn(self, parts: Sequence[Part]) -> None:
+        self.paths += [list(one.paths) for one in parts]
+        self.times += [[entry.at for entry in one.entries()] for one in parts]
+
+    def clean(self, payload: memoryview) -> bytes | memoryview:
+        return payload
+
+    def finish(self, path: Path) -> None: ...
+
+
+def test_memory_that_is_used_again_has_nothing_of_what_was_written_before(tmp_path: Path) -> None:
+    seen = Seen()
+    writer = RecordingWriter(tmp_path / "run", cleaner=seen)
+    writer.put([START], ["/start"])
+    expected = [[0]]
+    for number, size in enumerate([3, 700, 20, 1, 90_000, 5, 400_000, 2, 30], 1):
+        writer.seal()
+        writer.write_pending()
+        writer.put([Stop(number, "x" * size)], [f"/{number}"])
+        writer.put([Stop(number + 100, "y")], [])
+        expected.append([number, number + 100])
+    writer.close()
+    assert [one.at for one in read_recording(tmp_path / "run")] == [at for block in expected for at in block]
+    assert [at for block in seen.times for at in block] == [at for block in expected for at in block]
+    assert [path for block in seen.paths for path in block] == ["/start", *(f"/{number}" for number in range(1, 10))]
+
+
+def test_entries_that_are_put_while_others_are_written_follow_them(tmp_path: Path) -> None:
+    class Puts(Seen):
+        def clean(self, payload: memoryview) -> bytes | memoryview:
+            if len(self.times) < 20:
+                writer.put([Stop(len(self.times), "meanwhile")], [])
+                writer.seal()
+            return payload
+
+    writer = RecordingWriter(tmp_path / "run", cleaner=Puts())
+    writer.put([START], [])
+    writer.seal()
+    writer.write_pending()
+    writer.close()
+    assert [one.at for one in read_recording(tmp_path / "run")] == [*range(20)]
+
+
 def test_what_cannot_be_encoded_ends_the_recording_and_what_was_before_it_is_kept(tmp_path: Path) -> None:
     writer = RecordingWriter(tmp_path / "run")
     writer.put([START], [])
+    writer.seal()
     writer.write_pending()
     writer.put([Value(1, 1, "now", object())], [])
     assert writer.end_reason is not None

@@ -27,7 +27,10 @@ class Secret(Object, api="v1"):
 
 def parts(entries: list[Entry]) -> list[Part]:
     """A part for each entry, with the path that a recorder gives it."""
-    return [Part([one], [*paths_of(one)]) for one in entries]
+    found = [Part() for _ in entries]
+    for part, one in zip(found, entries, strict=True):
+        part.add([one], paths_of(one), bytearray())
+    return found
 
 
 def paths_of(entry: Entry) -> Iterator[str]:

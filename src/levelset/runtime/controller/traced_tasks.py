@@ -36,11 +36,11 @@ class Tracer(Protocol):
         """Awaits the work of a worker, whose reconciles `begin` and are `finished` in it."""
         ...
 
-    def begin(self, controller: str, key: str, request: Any, slot: Any, /) -> None:
-        """A reconcile begins in the worker's task."""
+    def begin(self, controller: str, key: str, request: Any, began: float, /) -> "TracedTask | None":
+        """A reconcile begins in the worker's task; returns that, for `finished`."""
         ...
 
-    def finished(self, controller: str, record: Any, /) -> None:
+    def finished(self, task: "TracedTask", record: Any, /) -> None:
         """The reconcile of the worker's task has finished, with this record of the history."""
         ...
 
@@ -63,16 +63,21 @@ ENDED: Final = -1
 """The requests of a reconcile that has ended."""
 
 
-class TracedTask(msgspec.Struct, eq=False, gc=False):
+class TracedTask:
     """A reconcile, or a task that it has started; `requests` is how many requests of it are under way.
 
     A reconcile that has ended may still be `CURRENT`: to set a context variable back costs more than this number. It
     then has a number of requests below zero, and nothing belongs to it.
+
+    It is no struct: its number of requests is set often, which costs a struct ten times as much.
     """
 
-    number: int
-    tracer: Tracer
-    requests: int = 0
+    __slots__ = ("number", "requests", "tracer")
+
+    def __init__(self, number: int, tracer: Tracer) -> None:
+        self.number = number
+        self.tracer = tracer
+        self.requests = 0
 
 
 CURRENT: Final[ContextVar[TracedTask | None]] = ContextVar("levelset_traced_task", default=None)

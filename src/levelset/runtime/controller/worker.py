@@ -21,7 +21,7 @@ from levelset.runtime.controller.failure_log import FailureLog
 from levelset.runtime.controller.observers import Observer, log_observer_error, overrides
 from levelset.runtime.controller.reconcile_history import ReconcileHistory, Record
 from levelset.runtime.controller.request import REQUEUED, RETRIED, Reason, Request
-from levelset.runtime.controller.traced_tasks import RECONCILE, RunningReconcile, Tracer
+from levelset.runtime.controller.traced_tasks import RECONCILE, RunningReconcile, TracedTask, Tracer
 from levelset.runtime.queue import Due, Scheduler
 
 __all__ = ["GONE", "GiveUpHandler", "OnCrash", "Slot", "StartReconcile", "Watchdog", "WorkerPool"]
@@ -123,12 +123,12 @@ class WorkerPool(Generic[K]):
                 slot.key = key = due.key
                 slot.began, result, attempt = now, _DONE, 0
                 request: RequestOrDue = due
-                action = error = outcome = None
+                action = error = outcome = traced = None
                 try:
                     if needs_preparation or retrying:
                         request = self._prepare(due, slot)
                     if tracer is not None:
-                        tracer.begin(self.name, key, request, slot)
+                        traced = tracer.begin(self.name, key, request, now)
                     try:
                         action = await start(key, request, slot)
                         if slot.has_expired:
@@ -141,12 +141,12 @@ class WorkerPool(Generic[K]):
                     waited = began - since if began > since else 0.0
                     record = key, result, action or _AWAIT, error, now - began, due.reasons, attempt, waited, now
                     pending.append(record)
-                    if tracer is not None:
-                        tracer.finished(self.name, record)
+                    if tracer is not None and traced is not None:
+                        tracer.finished(traced, record)
                     if reports:
                         outcome = self._report(record, request)
                 except Exception as crash:  # noqa: BLE001 -- the object must not be lost, nor the worker end
-                    self._recover(due, crash)
+                    self._recover(due, crash, traced)
                 finally:
                     slot.began = slot.deadline = slot.ctx = None
                     slot.has_expired = False
@@ -249,7 +249,7 @@ class WorkerPool(Generic[K]):
             self._scheduler.add(due.key, after=action.after, priority=priority, reason=reason)
         return result, action, error, request.attempt
 
-    def _recover(self, due: Due[str, Reason], crash: Exception) -> None:
+    def _recover(self, due: Due[str, Reason], crash: Exception, traced: TracedTask | None) -> None:
         """After a crash outside of the reconciler: logs and counts it, and requeues the object."""
         now = self._clock()
         action = Action(self._crash_delays.next_delay(now))
@@ -259,8 +259,8 @@ class WorkerPool(Generic[K]):
         self._scheduler.add(due.key, after=action.after or 0.0, priority=due.priority, reason=RETRIED)
         record: Record = due.key, "failed", action, crash, 0.0, due.reasons, 0, 0.0, now
         self.history.pending.append(record)
-        if self.tracer is not None:
-            self.tracer.finished(self.name, record)
+        if traced is not None:
+            traced.tracer.finished(traced, record)
         if self._on_crash is not None:
             self._on_crash(crash)
 

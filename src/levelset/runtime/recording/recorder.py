@@ -50,8 +50,8 @@ T = TypeVar("T")
 
 _PERIOD: Final = 1.0
 """Seconds after which entries are written even if they are few."""
-_MANY: Final = 30
-"""Parts that are written before that."""
+_MANY: Final = 6
+"""Blocks that are written before that."""
 _DISCOVERY: Final = re.compile(r"/api(/[^/]+)?|/apis(/[^/]+){0,2}")
 _HEADERS: Final = ("warning", "retry-after")
 """The headers that clients read; the second one only of errors."""
@@ -59,6 +59,9 @@ _NO_HEADERS: Final[dict[str, str]] = {}
 _BATCH, _BEGIN, _RESUME, _REQUEST, _ANSWER, _END = FLAT
 _CODES: Final[dict[type[Any], int]] = {Init: 0, InitApply: 1, Apply: 3, Delete: 4}
 _APPLY: Final = frozenset({Apply})
+_new: Final = object.__new__
+_get_current: Final = CURRENT.get
+_set_current: Final = CURRENT.set
 
 
 class Recorder:
@@ -223,7 +226,7 @@ class Recorder:
 
     def _record_write(self, write: Write) -> None:
         """Records a write outside of the recorded reconciles, if it is to an object that a cache may hold."""
-        task = CURRENT.get()
+        task = _get_current()
         if task is not None and task.requests >= 0:
             return  # nearly always
         if not any(one.concerns(write.gvk) for one in cluster_sources(self._cluster)):
@@ -236,7 +239,7 @@ class Recorder:
 
     def begin_call(self, call: Call) -> "tuple[int, TracedTask] | Call | None":
         """Records a request of a reconcile; of the others only discovery."""
-        task = CURRENT.get()
+        task = _get_current()
         if task is None or task.requests < 0:
             return None if call.method != "GET" or _DISCOVERY.fullmatch(call.path) is None else call
         # `_request`, as a flat row: a call of a reconcile must cost little. A function that is an attribute of an
@@ -298,22 +301,25 @@ class Recorder:
         """Awaits the work of a worker; records each time that a reconcile of it goes on."""
         return follow(work, self.resumed)
 
-    def begin(self, controller: str, key: str, request: Any, slot: Any) -> None:
+    def begin(self, controller: str, key: str, request: Any, began: float) -> TracedTask | None:
         """Records that a reconcile begins."""
         if self.end_reason is not None:
-            return
-        values = self._values
-        self._tasks = number = self._tasks + 1
-        CURRENT.set(TracedTask(number, self))
+            return None
+        # Made without `__init__`, which would be one more call.
+        task = _new(TracedTask)
+        self._tasks = task.number = number = self._tasks + 1
+        task.tracer, task.requests = self, 0
+        _set_current(task)
         attempt = request.attempt if type(request) is Request else 0
-        values += (_BEGIN, slot.began, number, controller, key, request.reasons, attempt, request.priority)
+        values = self._values
+        values += (_BEGIN, began, number, controller, key, request.reasons, attempt, request.priority)
         if self._flush_timer is None:
             self._wake()
+        return task
 
-    def finished(self, controller: str, record: Any) -> None:  # noqa: ARG002 -- of the tracer's interface
-        """Records the outcome of the worker's reconcile; one that began before the recording is left out."""
-        task = CURRENT.get()
-        if task is None or task.requests < 0 or task.tracer is not self:
+    def finished(self, task: TracedTask, record: Any) -> None:
+        """Records the outcome of the worker's reconcile; a crash after that is none."""
+        if task.requests < 0:
             return
         task.requests = ENDED
         _, result, action, error, seconds, _, _, waited, now = record
@@ -425,8 +431,10 @@ class Recorder:
         if self._values:
             self._wake()  # a request that is under way may be answered before anything else happens
         self._turn()
-        if self._writer is not None and self._writer.pending and self._writing is None:
-            self._write(self._writer)
+        if self._writer is not None:
+            self._writer.seal()
+            if self._writer.pending and self._writing is None:
+                self._write(self._writer)
 
     def _write(self, writer: RecordingWriter) -> None:
         self._writing = self._loop.run_in_executor(None, writer.write_pending)

@@ -12,7 +12,7 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol
@@ -51,32 +51,63 @@ _MAX_VALUES: Final = 10_000_000
 _UNREADABLE: Final = "not a recording that this levelset can read"
 _BUSY: Final = 512 * 1024
 """Bytes per second above which blocks are not compressed."""
-_TOGETHER: Final = 160
+_HEAD_SIZE: Final = 5
+"""Bytes at the beginning of a block that say how many values it has."""
+_KEPT: Final = 16
+"""Parts whose memory is used again."""
+_MAX_KEPT: Final = 4 * _BLOCK_SIZE
+"""Bytes of such a part."""
+_TOGETHER: Final = 40
 """Parts that are looked through for secrets before the first of them is written."""
 _MAX_PENDING: Final = 1_500_000
 """Values that wait for the thread; if there are more, the disk is too slow and the recording ends."""
 
 
 class Part:
-    """Some whole entries, encoded as an array of so many values: objects, and flat rows.
+    """Some whole entries, encoded as one array of so many values: objects, and flat rows.
 
-    The event loop encodes them. Kept as objects until a thread has written them, they would cost more than that takes:
-    what a process allocates meanwhile would not be in the caches of the processor.
+    The event loop encodes them, a few at a time. Kept as objects until a thread has written them, they would cost more
+    than that takes: what a process allocates meanwhile would not be in the caches of the processor. Its memory is used
+    again for the same reason.
 
     `paths` are those of all requests, and one for each informer's kind: whether any of them may be about a secret kind
     is seen without looking through the entries.
     """
 
-    __slots__ = ("count", "paths", "payload")
+    __slots__ = ("_buffer", "count", "paths", "size")
 
-    def __init__(self, values: Sequence[Any], paths: Sequence[str]) -> None:
-        self.payload: Final = _encode(values)
-        self.count: Final = len(values)
-        self.paths: Final = paths
+    def __init__(self) -> None:
+        self._buffer = bytearray(_HEAD_SIZE)
+        self.size = _HEAD_SIZE
+        """The bytes of the array so far."""
+        self.count = 0
+        self.paths: list[str] = []
+
+    def add(self, values: Sequence[Any], paths: Iterable[str], scratch: bytearray) -> None:
+        """Encodes whole entries; if that fails, nothing was added. `scratch` is used meanwhile, and best kept."""
+        _encode_into(values, scratch, 0)
+        count, begin = len(values), self.size
+        head = 3 if 16 <= count < 1 << 16 else 1 if count < 16 else 5  # of their array: not needed
+        self.size = end = begin + len(scratch) - head
+        buffer = self._buffer
+        if end > len(buffer):
+            buffer.extend(bytes(end - len(buffer)))
+        memoryview(buffer)[begin:end] = memoryview(scratch)[head:]
+        self.count += count
+        self.paths += paths
+
+    def payload(self) -> memoryview:
+        """The array; to be let go of before anything is added."""
+        self._buffer[:_HEAD_SIZE] = b"\xdd" + self.count.to_bytes(4, "big")
+        return memoryview(self._buffer)[: self.size]
+
+    def clear(self) -> None:
+        """Removes all entries, and keeps the memory."""
+        self.size, self.count, self.paths = _HEAD_SIZE, 0, []
 
     def entries(self) -> list[Entry]:
         """The entries, decoded."""
-        return _entries_of(self.payload, 0.0)
+        return _entries_of(self.payload(), 0.0)
 
 
 class Cleaner(Protocol):
@@ -86,7 +117,7 @@ class Cleaner(Protocol):
         """Sees the next parts, before they are written."""
         ...
 
-    def clean(self, payload: bytes, /) -> bytes:
+    def clean(self, payload: memoryview, /) -> bytes | memoryview:
         """The payload with everything replaced that is known so far, in the same length."""
         ...
 
@@ -110,14 +141,10 @@ class BlockWriter:
         self._file = os.fdopen(number, "wb", buffering=0)
         self._write(MAGIC + bytes([FORMAT]))
 
-    def append(self, *payload: bytes | memoryview, compress: bool) -> None:
-        """Appends one block, whose payload may be in pieces."""
-        pieces = (zlib.compress(b"".join(payload), 1),) if compress else payload
-        size = checksum = 0
-        for one in pieces:
-            size += len(one)
-            checksum = zlib.crc32(one, checksum)
-        self._write(_HEADER.pack(size, checksum, compress), *pieces)
+    def append(self, payload: bytes | memoryview, *, compress: bool) -> None:
+        """Appends one block."""
+        packed = zlib.compress(payload, 1) if compress else payload
+        self._write(_HEADER.pack(len(packed), zlib.crc32(packed), compress), packed)
 
     def close(self) -> None:
         """Closes the file."""
@@ -137,6 +164,8 @@ class BlockWriter:
 class RecordingWriter:
     """Takes entries from the event loop by `put`, which never waits; `write_pending` writes them, in a thread.
 
+    Entries become `pending` when there is a block of them, or by `seal`.
+
     `end_reason` is set once it has ended by itself: the file is full, or cannot be written.
     """
 
@@ -144,6 +173,9 @@ class RecordingWriter:
         self.pending: list[Part] = []
         """What is not written yet; the event loop appends to it, a thread takes from it."""
         self.end_reason: str | None = None
+        self._part, self._scratch = Part(), bytearray()
+        self._unused: list[Part] = []
+        """What was written; a thread appends to it, the event loop takes from it."""
         self._blocks = BlockWriter(path)
         self._max_bytes = max_bytes
         self._cleaner = cleaner
@@ -156,10 +188,19 @@ class RecordingWriter:
 
     def put(self, values: Sequence[Any], paths: Sequence[str]) -> None:
         """Encodes whole entries, and has them written next."""
+        part = self._part
         try:
-            self.pending.append(Part(values, paths))
+            part.add(values, paths, self._scratch)
         except Exception as error:  # noqa: BLE001 -- as below
             self.end_reason = self.end_reason or f"it could not be written: {error}"
+        if part.size >= _BLOCK_SIZE:
+            self.seal()
+
+    def seal(self) -> None:
+        """Has what was put so far be pending."""
+        if self._part.count:
+            self.pending.append(self._part)
+            self._part = self._unused.pop() if self._unused else Part()
 
     def write_pending(self) -> None:
         """Writes what there is. Not to be called by two threads at once."""
@@ -173,6 +214,7 @@ class RecordingWriter:
 
     def close(self, last: entries.Stop | None = None) -> None:
         """Writes the rest and closes the file. The last entry says why it ended, and is written in a full file, too."""
+        self.seal()
         self.write_pending()
         if last is not None:
             with suppress(OSError):
@@ -187,15 +229,20 @@ class RecordingWriter:
             return
         now = time.monotonic()
         self._budget, self._last = min(_BUSY, self._budget + (now - self._last) * _BUSY), now
-        for payload in self._payloads():
-            self._budget -= sum(map(len, payload))
-            self._blocks.append(*payload, compress=self._budget >= 0)
+        for part in self._parts():
+            payload = part.payload() if self._cleaner is None else self._cleaner.clean(part.payload())
+            self._budget -= len(payload)
+            self._blocks.append(payload, compress=self._budget >= 0)
             if self._max_bytes is not None and self._blocks.written >= self._max_bytes:
                 self.end_reason = f"it has reached {self._max_bytes:,} bytes"
                 return
+            del payload
+            if part.size < _MAX_KEPT and len(self._unused) < _KEPT:
+                part.clear()
+                self._unused.append(part)
 
-    def _payloads(self) -> Iterator[list[bytes | memoryview]]:
-        """The payloads of the next blocks, in pieces."""
+    def _parts(self) -> Iterator[Part]:
+        """The next parts to be written; the secret values in each are known."""
         pending, cleaner = self.pending, self._cleaner
         while pending:
             # Two steps that the event loop cannot interrupt; in between it may append.
@@ -203,23 +250,7 @@ class RecordingWriter:
             del pending[: len(taken)]
             if cleaner is not None:
                 cleaner.learn(taken)
-            count, size, pieces = 0, 0, list[bytes | memoryview]()
-            for part in taken:
-                payload = part.payload if cleaner is None else cleaner.clean(part.payload)
-                count, size = count + part.count, size + len(payload)
-                pieces.append(memoryview(payload)[len(_array_head(part.count)) :])
-                if size >= _BLOCK_SIZE:
-                    yield [_array_head(count), *pieces]
-                    count, size, pieces = 0, 0, []
-            if pieces:
-                yield [_array_head(count), *pieces]
-
-
-def _array_head(count: int) -> bytes:
-    """The beginning of an array with so many values, in msgpack."""
-    if count < 16:
-        return bytes([0x90 | count])
-    return b"\xdc" + count.to_bytes(2, "big") if count < 1 << 16 else b"\xdd" + count.to_bytes(4, "big")
+            yield from taken
 
 
 def _encode_ref(value: Any) -> Any:
@@ -229,7 +260,9 @@ def _encode_ref(value: Any) -> Any:
     raise NotImplementedError(f"an entry of a recording cannot hold {value!r:.80}")
 
 
-_encode: Final = msgspec.msgpack.Encoder(enc_hook=_encode_ref).encode
+_encoder: Final = msgspec.msgpack.Encoder(enc_hook=_encode_ref)
+_encode: Final = _encoder.encode
+_encode_into: Final = _encoder.encode_into
 _decode: Final = msgspec.msgpack.Decoder(Annotated[list[Any], msgspec.Meta(max_length=_MAX_VALUES)]).decode
 _Entries: Final = list[
     entries.Start
@@ -321,7 +354,7 @@ def read_beginning(path: str | Path, *, most_bytes: int | None = None) -> tuple[
     return found, most_bytes is None or read <= most_bytes
 
 
-def _entries_of(payload: bytes, clock: float) -> list[Entry]:
+def _entries_of(payload: bytes | memoryview, clock: float) -> list[Entry]:
     found: list[Entry] = [*msgspec.convert([_timed(row, clock) for row in rows_in(_decode(payload))], _Entries)]
     return found
 
@@ -336,7 +369,7 @@ def _timed(row: Any, clock: float) -> Any:
     return row
 
 
-def rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
+def rewrite(path: Path, change: Callable[[bytes], bytes | memoryview]) -> None:
     """Rewrites a recording with changed payloads; the old file is replaced at once, when the new one is whole."""
     beside = path.with_name(f"{path.name}.new")
     writer = BlockWriter(beside)

@@ -96,13 +96,16 @@ class Redactor:
         paths = "\n".join(chain.from_iterable([one.paths for one in parts]))
         return any(word in paths for word in self._words)
 
-    def clean(self, payload: bytes) -> bytes:
+    def clean(self, payload: bytes | memoryview) -> bytes | memoryview:
         """The payload with all known values replaced, in the same length."""
-        for value, replacement in self._values.items():
-            if value in payload:
-                payload = payload.replace(value, replacement)
         self._has_written = True
-        return payload
+        if not self._values:
+            return payload
+        cleaned = bytes(payload)
+        for value, replacement in self._values.items():
+            if value in cleaned:
+                cleaned = cleaned.replace(value, replacement)
+        return cleaned
 
     def finish(self, path: Path) -> None:
         """Replaces the values that were written before they were known, and forgets everything."""

@@ -11,7 +11,7 @@ import msgspec
 from levelset.client.transport.interface import Call, Response
 from levelset.errors import BadObject, LevelsetError, Unreachable
 from levelset.http.messages import Headers
-from levelset.runtime.controller.traced_tasks import TracedTask, current_task
+from levelset.runtime.controller.traced_tasks import TracedTask, Tracer, current_task
 from levelset.runtime.recording.entries import Answer, Discovery
 
 __all__ = ["Comparison", "GatedTask", "RecordedServer", "answer_of", "error_of"]
@@ -19,13 +19,17 @@ __all__ = ["Comparison", "GatedTask", "RecordedServer", "answer_of", "error_of"]
 _CANCELLED: Final = "CancelledError"
 
 
-class GatedTask(TracedTask, eq=False, gc=True, kw_only=True):
+class GatedTask(TracedTask):
     """A reconcile or a task of it; `gate` is what it waits for before it may go on, None while it runs or waits."""
 
-    root: int
-    gate: "asyncio.Future[None] | None" = None
-    coroutine: Any = None
-    """What it runs, to say where it waits."""
+    __slots__ = ("coroutine", "gate", "root")
+
+    def __init__(self, number: int, tracer: Tracer, *, root: int, coroutine: Any = None) -> None:
+        super().__init__(number, tracer)
+        self.root = root
+        self.gate: asyncio.Future[None] | None = None
+        self.coroutine = coroutine
+        """What it runs, to say where it waits."""
 
     def park(self) -> "asyncio.Future[None]":
         """A new gate."""

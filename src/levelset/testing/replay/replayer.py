@@ -376,9 +376,9 @@ class Replayer:
         del error
         return None if self.may_resume(task, is_yield=waited_for is None) else task.park()
 
-    def begin(self, controller: str, key: str, request: Any, slot: Any) -> None:
+    def begin(self, controller: str, key: str, request: Any, began: float) -> TracedTask:
         """A reconcile begins that has begun in the recording."""
-        del controller, request, slot
+        del controller, request, began
         begin, self._beginning = self._beginning, None
         assert begin is not None, "workers get requests only from the recording"
         assert begin.key == key, "the request is that of the recording"
@@ -387,12 +387,12 @@ class Replayer:
         CURRENT.set(task)
         if self._before is not None:
             self._before(begin, self.reconciles)
+        return task
 
-    def finished(self, _: str, record: Any) -> None:
+    def finished(self, task: TracedTask, record: Any) -> None:
         """Compares the outcome of a reconcile."""
-        task = CURRENT.get()
         CURRENT.set(None)
-        if task is None or self._is_over:
+        if self._is_over:
             return
         entry = self._take(task, kinds.End)
         result, action, error = record[1:4]
