@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from levelset.aio.turns import PIECES, take_turn
+from levelset.aio.timing import PIECES, take_turn
 
 
 async def test_few_pieces_begin_at_once() -> None:

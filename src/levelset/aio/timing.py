@@ -1,15 +1,33 @@
-"""Time on the clock of the running event loop: now, sleep, deadlines and timeouts.
+"""Time on the clock of the running event loop: now, sleep, deadlines and timeouts; and turns of it for long work.
 
 Everything in levelset that waits uses this module or asyncio's timers, and both use the clock of the loop. A loop with
 its own clock (virtual time in tests) therefore needs no change anywhere else.
+
+A task that lets others run after each piece of long work (`sleep(0)`) holds the loop no longer than one piece takes;
+five hundred such tasks together hold it five hundred times as long, since each gets its turn. With `take_turn` before
+each piece they wait for one another instead, and everything else runs in between.
 """
 
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import Callable
+from typing import Final
+from weakref import WeakKeyDictionary
 
-__all__ = ["clock_of", "deadline", "now", "remaining", "sleep", "sleep_until", "until", "within"]
+__all__ = [
+    "PIECES",
+    "clock_of",
+    "deadline",
+    "now",
+    "remaining",
+    "sleep",
+    "sleep_until",
+    "take_turn",
+    "until",
+    "within",
+]
 
 _SAME_CLOCK = 60.0
 """Clocks that are further apart, in seconds, do not count from the same moment; an iteration does not take so long."""
@@ -83,3 +101,53 @@ async def _timer(loop: asyncio.AbstractEventLoop, when: float) -> None:
 def _fire(fired: "asyncio.Future[None]") -> None:
     if not fired.done():  # cancelled in the same iteration of the loop
         fired.set_result(None)
+
+
+PIECES: Final = 1
+"""So many pieces begin in one turn of the loop."""
+
+
+class _Turns:
+    """The pieces of one event loop."""
+
+    __slots__ = ("_begun", "_loop", "_waiting")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._begun = 0
+        """The pieces of this turn."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def take(self) -> "asyncio.Future[None] | None":
+        """None if a piece may begin now, or what is done when it may."""
+        if self._begun == PIECES:
+            future = self._loop.create_future()
+            self._waiting.append(future)
+            return future
+        if not self._begun:
+            self._loop.call_soon(self._next)
+        self._begun += 1
+        return None
+
+    def _next(self) -> None:
+        self._begun = 0
+        while self._waiting and self._begun < PIECES:
+            future = self._waiting.popleft()
+            if not future.done():  # its task may have been cancelled
+                future.set_result(None)
+                self._begun += 1
+        if self._begun:
+            self._loop.call_soon(self._next)
+
+
+_turns: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns]()
+
+
+async def take_turn() -> None:
+    """Waits until a piece of long work may begin: at once, unless `PIECES` have begun in this turn of the loop."""
+    loop = asyncio.get_running_loop()
+    turns = _turns.get(loop)
+    if turns is None:
+        turns = _turns[loop] = _Turns(loop)
+    if (future := turns.take()) is not None:
+        await future

@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from levelset.aio.turns import take_turn
+from levelset.aio import timing
 from levelset.apiserver.registry import conversion_webhook
 from levelset.apiserver.registry.selectors import NOTHING, Selectors, read_selectors
 from levelset.apiserver.registry.storage_codec import served_bytes, served_tree, set_resource_version
@@ -664,7 +664,7 @@ class Feeds:
         try:
             while not sink.is_closed:
                 await asyncio.sleep(0)
-                await take_turn()  # hundreds of watches may begin at once
+                await timing.take_turn()  # hundreds of watches may begin at once
                 if sink.is_backed_up:
                     await sink.wait_drained()
                 if not sink.is_closed and initial.send():

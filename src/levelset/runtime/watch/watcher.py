@@ -17,7 +17,6 @@ import msgspec
 
 from levelset.aio import timing
 from levelset.aio.backoff import Backoff
-from levelset.aio.turns import take_turn
 from levelset.client.client import Client
 from levelset.client.internals import list_page
 from levelset.client.lists import ObjectPage, Transform
@@ -381,7 +380,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
             self._task.cancel()
 
     async def _list(self, step: ListPage) -> list[Event[K]]:
-        await take_turn()  # hundreds of watchers may start at once
+        await timing.take_turn()  # hundreds of watchers may start at once
         try:
             page = await self._list_watch.list(step)
         except _RECOVERABLE as error:
@@ -392,7 +391,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
 
     async def _open(self, step: OpenWatch) -> list[Event[K]]:
         await self._close()
-        await take_turn()
+        await timing.take_turn()
         seconds = self._watch_timeout * (1.0 - _JITTER * self._random())
         try:
             self._watch = await self._list_watch.open(step, seconds)
@@ -424,7 +423,7 @@ class Watcher(AsyncIterator[list[Event[K]]]):
             chunk = await watch.chunks.__anext__()
             watchdog.since = None
             if len(chunk) > _LARGE_CHUNK:
-                await take_turn()
+                await timing.take_turn()
             batch = watch.reader.feed(chunk)
         except (StopAsyncIteration, *_RECOVERABLE) as error:
             return self._ended(watch, error)
