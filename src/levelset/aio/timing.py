@@ -17,7 +17,6 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 __all__ = [
-    "PIECES",
     "clock_of",
     "deadline",
     "now",
@@ -103,51 +102,44 @@ def _fire(fired: "asyncio.Future[None]") -> None:
         fired.set_result(None)
 
 
-PIECES: Final = 1
-"""So many pieces begin in one turn of the loop."""
-
-
 class _Turns:
-    """The pieces of one event loop."""
+    """Who may begin a piece of long work on one event loop: one task in each turn of the loop, the oldest first."""
 
-    __slots__ = ("_begun", "_loop", "_waiting")
+    __slots__ = ("_is_taken", "_loop", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._begun = 0
-        """The pieces of this turn."""
+        self._is_taken = False
+        """Whether a piece has begun in this turn of the loop."""
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    def take(self) -> "asyncio.Future[None] | None":
-        """None if a piece may begin now, or what is done when it may."""
-        if self._begun == PIECES:
+    async def take(self) -> None:
+        if self._is_taken:
             future = self._loop.create_future()
             self._waiting.append(future)
-            return future
-        if not self._begun:
+            await future
+        else:
+            self._is_taken = True
             self._loop.call_soon(self._next)
-        self._begun += 1
-        return None
 
     def _next(self) -> None:
-        self._begun = 0
-        while self._waiting and self._begun < PIECES:
+        """A turn later: the next task may begin; the one that is woken runs in the turn after this one."""
+        while self._waiting:
             future = self._waiting.popleft()
             if not future.done():  # its task may have been cancelled
                 future.set_result(None)
-                self._begun += 1
-        if self._begun:
-            self._loop.call_soon(self._next)
+                self._loop.call_soon(self._next)
+                return
+        self._is_taken = False
 
 
 _turns: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns]()
 
 
 async def take_turn() -> None:
-    """Waits until a piece of long work may begin: at once, unless `PIECES` have begun in this turn of the loop."""
+    """Waits until a piece of long work may begin: at once, unless another one has begun in this turn of the loop."""
     loop = asyncio.get_running_loop()
     turns = _turns.get(loop)
     if turns is None:
         turns = _turns[loop] = _Turns(loop)
-    if (future := turns.take()) is not None:
-        await future
+    await turns.take()

@@ -1,17 +1,20 @@
 """The watcher against an in-process server in virtual time: its events and its requests."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 
 from levelset.aio import timing
 from levelset.client.object_types import OnlyMetadata
+from levelset.client.transport.interface import Call, Response
 from levelset.errors import BadSelector, ConfigError
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.watch.events import Apply, InitApply
 from levelset.runtime.watch.transforms import without_fields
+from levelset.runtime.watch.watcher import Watcher
 from levelset.testing.virtual_time import virtual
-from tests.runtime.watch.watch_bench import open_watch_bench, reading, summarize
+from tests.runtime.watch.watch_bench import Script, Settings, line, open_watch_bench, reading, summarize
 
 
 @virtual
@@ -251,3 +254,71 @@ async def test_invalid_options_are_rejected_before_any_request() -> None:
             bench.watcher(watch_timeout=0)
         with pytest.raises(ConfigError):
             bench.watcher(kind=int)
+
+
+class TurnCounter:
+    """Counts what happens in each turn of the event loop."""
+
+    def __init__(self) -> None:
+        self.found = Counter[int]()
+        self._turn = 0
+        self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            self._turn += 1
+            await asyncio.sleep(0)
+
+    def count(self, *_: object) -> None:
+        self.found[self._turn] += 1
+
+    def stop(self) -> None:
+        self._task.cancel()
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_of_many_watchers_that_start_at_once_one_begins_in_each_turn_of_the_loop(streams: bool) -> None:
+    async with open_watch_bench() as bench:
+        turns = TurnCounter()
+        bench.faults.act = turns.count
+        watchers = [bench.watcher(streaming=streams) for _ in range(30)]
+        await asyncio.gather(*(anext(one) for one in watchers))
+        turns.stop()
+        for one in watchers:
+            await one.aclose()
+    assert turns.found.total() >= 30
+    assert max(turns.found.values()) == 1
+
+
+async def test_of_many_watches_with_a_large_part_one_is_read_in_each_turn_of_the_loop() -> None:
+    is_open, large = asyncio.Event(), line("ADDED", "large", "99999", data={"text": "x" * 20_000})
+
+    class Waiting(Script):
+        async def __anext__(self) -> bytes:
+            await is_open.wait()
+            return await super().__anext__()
+
+    def answer(call: Call) -> Response | None:
+        is_watch = call.verb == "watch"
+        return Response(status=200, stream=Waiting(large, then="hang")) if is_watch else None
+
+    async with open_watch_bench() as bench:
+        bench.faults.act = answer
+        turns = TurnCounter()
+
+        async def read(watcher: Watcher[Settings]) -> None:
+            async for batch in watcher:
+                if any(isinstance(one, Apply) for one in batch):
+                    turns.count()
+                    return
+
+        watchers = [bench.watcher(streaming=False) for _ in range(10)]
+        tasks = [asyncio.create_task(read(one)) for one in watchers]
+        while len(bench.faults.of("watch")) < 10:  # noqa: ASYNC110 -- requests have no event
+            await asyncio.sleep(0)
+        is_open.set()
+        await asyncio.gather(*tasks)
+        turns.stop()
+        for one in watchers:
+            await one.aclose()
+    assert sorted(turns.found.values()) == [1] * 10
