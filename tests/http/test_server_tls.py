@@ -2,7 +2,7 @@ import asyncio
 import os
 import socket
 import ssl
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 
 import pytest
@@ -10,6 +10,7 @@ import uvloop
 
 from levelset.http import Limits, Peer, Request, Response
 from levelset.http.certificate_authority import CertificateAuthority, load_identity
+from levelset.http.connection import SECOND_CHECK
 
 
 @pytest.fixture(params=[asyncio.DefaultEventLoopPolicy, uvloop.EventLoopPolicy], ids=["asyncio", "uvloop"])
@@ -186,26 +187,42 @@ def open_socket(port: int, tls: ssl.SSLContext) -> ssl.SSLSocket:
     return tls.wrap_socket(plain, server_hostname="localhost")
 
 
+def body_of_size(request: Request) -> Response:
+    return Response(200, body=b"x" * int(request.segments[0]))
+
+
+@asynccontextmanager
+async def last_response(server, tls, until, size):
+    """A client that has not read its last response, of this size, and the connection, which is closing."""
+    with await asyncio.to_thread(open_socket, server.port, tls) as client:
+        await until(lambda: server.connections)
+        (connection,) = server._context.connections
+        with socket.socket(fileno=os.dup(connection._transport.get_extra_info("socket").fileno())) as raw:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
+        await asyncio.to_thread(client.sendall, b"GET /%d HTTP/1.0\r\n\r\n" % size)
+        await until(lambda: connection._is_lingering)
+        yield client, connection
+    await until(lambda: not server.connections)
+    server.sweep(asyncio.get_running_loop().time())
+
+
+async def read_rest(client: ssl.SSLSocket) -> int:
+    """How many bytes come until the end."""
+    received = 0
+    while data := await asyncio.to_thread(client.recv, 1_000_000):
+        received += len(data)
+    return received
+
+
 async def test_the_last_response_waits_for_a_client_that_reads_late(serve, server_tls, client_tls, until):
     """A connection that is closing is not aborted while encrypted bytes wait, which the transport does not count."""
-    server = await serve(lambda request: Response(200, body=b"x" * int(request.segments[0])), tls=server_tls)
+    server = await serve(body_of_size, tls=server_tls)
     for size in range(20_000, 8_000_000, 40_000):  # until the kernel does not take all of it
-        with await asyncio.to_thread(open_socket, server.port, client_tls) as client:
-            await until(lambda: server.connections)
-            (connection,) = server._context.connections
-            with socket.socket(fileno=os.dup(connection._transport.get_extra_info("socket").fileno())) as raw:
-                raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
-            await asyncio.to_thread(client.sendall, b"GET /%d HTTP/1.0\r\n\r\n" % size)
-            await until(lambda connection=connection: connection._is_lingering)
+        async with last_response(server, client_tls, until, size) as (client, connection):
             is_hidden = not connection._output.is_full and not connection._output.is_sent
             server.sweep(asyncio.get_running_loop().time() + 30)
             await asyncio.sleep(0)
-            received = 0
-            while data := await asyncio.to_thread(client.recv, 1_000_000):
-                received += len(data)
-            assert received > size
-        await until(lambda: not server.connections)
-        server.sweep(asyncio.get_running_loop().time())
+            assert await read_rest(client) > size
         if is_hidden:
             return
     raise AssertionError("no response was large enough")
@@ -220,28 +237,17 @@ async def test_the_last_response_waits_while_a_client_reads_that_the_loop_has_no
     serve, server_tls, client_tls, until, file_access, check
 ):
     """The socket is writable again, but the transport has not continued to write: bytes wait although none seem to."""
-    server = await serve(lambda request: Response(200, body=b"x" * int(request.segments[0])), tls=server_tls)
-    hidden = 0
+    server, hidden = await serve(body_of_size, tls=server_tls), 0
     for size in range(20_000, 300_000, 40_000):  # the kernel takes all of the first, and not of the last
-        with await asyncio.to_thread(open_socket, server.port, client_tls) as client:
-            await until(lambda: server.connections)
-            (connection,) = server._context.connections
-            with socket.socket(fileno=os.dup(connection._transport.get_extra_info("socket").fileno())) as raw:
-                raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
-            await asyncio.to_thread(client.sendall, b"GET /%d HTTP/1.0\r\n\r\n" % size)
-            await until(lambda connection=connection: connection._is_lingering)
+        async with last_response(server, client_tls, until, size) as (client, connection):
             output, received = connection._output, 0
             hidden += (is_hidden := not output.is_full and not output.is_sent)
             for _ in range(3):
                 while is_hidden and not output.is_sent:  # read by this thread: the event loop does not run meanwhile
                     received += len(client.recv(16_384))
                 check(server)
-                await asyncio.sleep(0.03)
-            while data := await asyncio.to_thread(client.recv, 1_000_000):
-                received += len(data)
-            assert received > size
-        await until(lambda: not server.connections)
-        server.sweep(asyncio.get_running_loop().time())
+                await asyncio.sleep(1.5 * SECOND_CHECK)
+            assert received + await read_rest(client) > size
     assert hidden
 
 

@@ -23,7 +23,7 @@ from levelset.http.parser import HeaderCache, ParsedRequest, Phase, RequestParse
 from levelset.http.response_writer import CONTINUE, Failure, HeadWriter, encode_head, has_no_body, to_status
 from levelset.http.streaming import Flusher, StreamSink, write_stream
 
-__all__ = ["Connection", "ServerConnection", "ServerContext", "WriteBuffer", "read_peer"]
+__all__ = ["SECOND_CHECK", "Connection", "ServerConnection", "ServerContext", "WriteBuffer", "read_peer"]
 
 _MAX_PIECE = 256 * 1024
 
@@ -48,7 +48,7 @@ class _ClosedTransport(asyncio.Transport):
 
 
 _CLOSED: Final = _ClosedTransport()
-_SECOND_CHECK: Final = 0.02
+SECOND_CHECK: Final = 0.02
 """Seconds in which the loop continues to write what a client has made room for."""
 _TCP_INFO_SENT: Final = 200
 """Where Linux has the number of sent bytes in its TCP_INFO, 64 bits wide; older kernels answer with less."""
@@ -445,7 +445,7 @@ class Connection(asyncio.BufferedProtocol):
         """Aborts a client that has sent a part of a request, or that has its last response and does not close."""
         is_waiting = self._is_lingering or (self._current is None and not self._parser.ready)
         if is_waiting and self._output.is_sent:
-            asyncio.get_running_loop().call_later(_SECOND_CHECK, self._abort_sent, self._output.sent_bytes)
+            asyncio.get_running_loop().call_later(SECOND_CHECK, self._abort_sent, self._output.sent_bytes)
 
     def expire(self) -> None:
         """The deadline has passed."""
