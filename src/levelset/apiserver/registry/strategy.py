@@ -13,7 +13,6 @@ import msgspec
 
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.builtin import pods
-from levelset.apiserver.registry.builtin.pods import plain_spec
 from levelset.apiserver.registry.builtin.written_members import (
     Members,
     Removed,
@@ -238,7 +237,7 @@ def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes:
             _raise_causes(served, tree, check_common_metadata(metadata, rules))
         members = None if served.custom else written_members(served)
         if members is not None:
-            write_members(members, tree, plain_spec())
+            write_members(members, tree)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 

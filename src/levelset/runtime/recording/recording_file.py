@@ -53,9 +53,9 @@ _BUSY: Final = 512 * 1024
 """Bytes per second above which blocks are not compressed."""
 _HEAD_SIZE: Final = 5
 """Bytes at the beginning of a block that say how many values it has."""
-_REUSED: Final = 16
+_KEPT: Final = 16
 """Parts whose memory is used again."""
-_MAX_REUSED: Final = 4 * _BLOCK_SIZE
+_MAX_KEPT: Final = 4 * _BLOCK_SIZE
 """Bytes of such a part."""
 _TOGETHER: Final = 40
 """Parts that are looked through for secrets before the first of them is written."""
@@ -237,7 +237,7 @@ class RecordingWriter:
                 self.end_reason = f"it has reached {self._max_bytes:,} bytes"
                 return
             del payload
-            if part.size < _MAX_REUSED and len(self._unused) < _REUSED:
+            if part.size < _MAX_KEPT and len(self._unused) < _KEPT:
                 part.clear()
                 self._unused.append(part)
 

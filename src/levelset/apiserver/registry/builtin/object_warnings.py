@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from levelset.apiserver.registry.builtin.pods import has_noted, learn_plain, plain_spec, what_rules_read
 from levelset.apiserver.registry.builtin.rules.checks import quantity
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -195,15 +194,6 @@ def _pod(new: Object, old: Object | None) -> Iterator[str]:
 
 
 def _pod_spec(spec: Object, at: str) -> Iterator[str]:
-    if spec is plain_spec() and all(_has_whole_amounts(one.get("resources")) for one in _all_containers(spec)):
-        return
-    warnings = [*_warnings_of_spec(spec, at)]
-    if not warnings and has_noted(spec) and not _has_repeated_variables(spec):
-        learn_plain(what_rules_read(spec))
-    yield from warnings
-
-
-def _warnings_of_spec(spec: Object, at: str) -> Iterator[str]:
     if not _RARELY_WARNED.isdisjoint(spec):
         for name, warner in _SPEC_WARNERS:
             if name in spec:
@@ -287,22 +277,12 @@ def _twice(spec: Object, name: str, key: str, at: str) -> Iterator[str]:
         seen.add(value)
 
 
-def _has_repeated_variables(spec: Object) -> bool:
-    """Whether a container has two variables of one name: whether that is worth a warning depends on their values."""
-    found = [list_member(one, "env") for one in _all_containers(spec)]
-    return any(len({one.get("name") for one in variables}) < len(variables) for variables in found)
-
-
-def _all_containers(spec: Object) -> list[Any]:
-    return [one for part in _CONTAINER_GROUPS if part in spec for one in list_member(spec, part)]
-
-
 def _containers(spec: Object, at: str) -> Iterator[str]:
     count = 0
     for part in _CONTAINER_GROUPS:
         if part in spec:
             for index, container in enumerate(list_member(spec, part)):
-                if not _has_whole_amounts(container.get("resources")):
+                if container.get("resources") and not _has_whole_amounts(container["resources"]):
                     where = f"{at}.{part}[{index}]"
                     yield from _resources(container["resources"], ("limits", "requests"), _MEMORY, where)
                 variables = container.get("env") or ()
@@ -316,10 +296,8 @@ def _containers(spec: Object, at: str) -> Iterator[str]:
 _CONTAINER_GROUPS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
-def _has_whole_amounts(resources: Object | None) -> bool:
+def _has_whole_amounts(resources: Object) -> bool:
     """Whether all amounts of memory are written as whole numbers, as they mostly are."""
-    if not resources:
-        return True
     for part in ("limits", "requests"):
         amounts = resources.get(part)
         if amounts:

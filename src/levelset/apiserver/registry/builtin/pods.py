@@ -1,23 +1,16 @@
 """Pods and pod templates: defaults, and what the server sets in a new Pod."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
-from levelset.objects import encode_tree
 from levelset.objects.json_tree import copy_tree
 from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.quantity import Quantity
 
 __all__ = [
-    "READ_IN_PART",
-    "has_noted",
-    "learn_plain",
-    "note_valid",
-    "plain_spec",
     "prepare_pod_create",
     "prepare_pod_part",
     "prepare_pod_update",
@@ -26,7 +19,6 @@ __all__ = [
     "set_pod_spec_defaults",
     "set_source_defaults",
     "set_tolerations",
-    "what_rules_read",
     "with_ephemeral_containers",
     "with_resources",
 ]
@@ -45,10 +37,8 @@ _SOURCE_DEFAULTS: Final[dict[str, Object]] = {
     "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
     "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
-_ON_LOST_NODES: Final[tuple[Object, ...]] = tuple(
-    {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-    for state in ("not-ready", "unreachable")
-)
+_UNREACHABLE: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_SECONDS_ON_LOST_NODES: Final = 300
 
 
 def set_pod_defaults(pod: Object) -> None:
@@ -247,22 +237,22 @@ def qos_class(spec: Object) -> str:
         parts = [one["resources"] for group in ("containers", "initContainers") for one in spec.get(group) or ()]
     guaranteed, used = True, False
     for resources in parts:
-        if not resources:
-            guaranteed = False
-            continue
         limits, requests = resources.get("limits") or _NOTHING, resources.get("requests") or _NOTHING
         for name in ("cpu", "memory"):
             limit = limits.get(name)
             request = requests.get(name, limit)
-            used = used or limit not in _NO_AMOUNTS or request not in _NO_AMOUNTS
-            guaranteed = guaranteed and request == limit and limit not in _NO_AMOUNTS
+            used = used or _is_positive(limit) or _is_positive(request)
+            guaranteed = guaranteed and request == limit and _is_positive(limit)
     if not used:
         return "BestEffort"
     return "Guaranteed" if guaranteed else "Burstable"
 
 
 _NOTHING: Final[Object] = {}
-_NO_AMOUNTS: Final = (None, "0", 0)
+
+
+def _is_positive(value: Any) -> bool:
+    return value is not None and value not in ("0", 0)
 
 
 def prepare_pod_create(pod: Object) -> None:
@@ -367,13 +357,14 @@ def _complete_container_status(container: Object) -> None:
 
 def set_tolerations(spec: Object) -> None:
     """Pods stay on a node that is lost for five minutes, unless they say otherwise."""
-    given = spec.get("tolerations") or ()
-    missing = [{**one} for one in _ON_LOST_NODES if not given or not _tolerates(given, one["key"])]
+    given = list_member(spec, "tolerations")
+    missing = _UNREACHABLE if not given else [key for key in _UNREACHABLE if not _tolerates(given, key)]
     if missing:
-        spec["tolerations"] = [*given, *missing]
+        added = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS_ON_LOST_NODES}
+        spec["tolerations"] = [*given, *({"key": key, **added} for key in missing)]
 
 
-def _tolerates(tolerations: Sequence[Any], key: str) -> bool:
+def _tolerates(tolerations: list[Any], key: str) -> bool:
     return any(
         one.get("key") in (key, None, "") and one.get("effect") in ("NoExecute", None, "") for one in tolerations
     )
@@ -393,65 +384,3 @@ def _merge_label_keys(spec: Object, labels: Object) -> None:
                 if selector is not None and key in labels:
                     found = {"key": key, "operator": operator, "values": [labels[key]]}
                     selector.setdefault("matchExpressions", []).append(found)
-
-
-# Specs that are well known: valid ones that Go writes as they are, and that have no warnings. Controllers create many
-# pods from one template, and what rules read of a spec is encoded once for each object.
-READ_IN_PART: Final = ("containers", "initContainers")
-"""The containers of which the rules do not read all; those of ephemeral containers read the image."""
-_MAX_PLAIN: Final = 256
-# No rule of a pod spec is about these; of an image, whether there is one. Go leaves all of them out if they are empty.
-_NOT_READ: Final = frozenset({"args", "command", "image"})
-_VARIABLE: Final = frozenset({"name", "value"})
-_plain: Final[set[bytes]] = set()
-_noted: tuple[Any, bytes] = (None, b"")
-
-
-def what_rules_read(spec: Any) -> bytes:
-    """The spec, encoded, without what rules do not read, and amounts: the same where only these or the image differ.
-
-    It tells which members there are and which are empty: what Go leaves out of the spec depends on nothing else.
-    """
-    groups = {group: [_read_of(one) for one in spec[group] or ()] for group in READ_IN_PART if group in spec}
-    return encode_tree({**spec, **groups})
-
-
-def _read_of(container: Any) -> Any:
-    read = {**container}
-    for name in _NOT_READ:
-        if name in read:
-            read[name] = bool(read[name])
-    if read.get("env"):
-        read["env"] = [one["name"] if one.get("value") and one.keys() == _VARIABLE else one for one in read["env"]]
-    resources = read.get("resources")
-    if resources and "claims" not in resources and all(resources.values()):
-        read["resources"] = None  # amounts are many: they are checked each time
-    return read
-
-
-def note_valid(spec: Any, read: bytes) -> None:
-    """Notes a spec that is valid, and what rules read of it; until the next one, it is recognized by its identity."""
-    global _noted  # noqa: PLW0603 -- one tuple, so that threads see both or none
-    _noted = (spec, read)
-
-
-def plain_spec() -> Any:
-    """The spec that was noted last, if it is like one that was learned; else None."""
-    spec, read = _noted
-    return spec if read in _plain else None
-
-
-def has_noted(spec: Any) -> bool:
-    """Whether this spec is the one that was noted last."""
-    return _noted[0] is spec
-
-
-def learn_plain(read: bytes) -> None:
-    """Learns that a spec of which the rules read this, after it was made what Go writes, has no warnings.
-
-    If they read the same of the spec that was noted last, Go writes that as it is.
-    """
-    if read == _noted[1]:
-        if len(_plain) >= _MAX_PLAIN:
-            _plain.clear()
-        _plain.add(read)

@@ -139,12 +139,9 @@ def omit_empty(members: Members, tree: dict[str, Any]) -> Removed:
     return removed
 
 
-def write_members(members: Members, tree: dict[str, Any], written: Any = None) -> None:
-    """Makes the tree what Go writes, in place: also adds absent lists and maps as null, and empty structs.
-
-    `written` is a map in it, if any, that is what Go writes already.
-    """
-    _walk(members, tree, None, written)
+def write_members(members: Members, tree: dict[str, Any]) -> None:
+    """Makes the tree what Go writes, in place: also adds absent lists and maps as null, and empty structs."""
+    _walk(members, tree, None)
 
 
 def restore(removed: list[Dropped]) -> None:
@@ -153,7 +150,7 @@ def restore(removed: list[Dropped]) -> None:
         owner[name] = value
 
 
-def _walk(members: Members, tree: dict[str, Any], removed: Removed | None, written: Any = None) -> None:
+def _walk(members: Members, tree: dict[str, Any], removed: Removed | None) -> None:
     """Removes what is empty to `removed`; without it, adds what is always there: most writes need both."""
     is_complete, nested = members.plans.get(tuple(tree)) or _plan(members, tree)
     if not is_complete:
@@ -168,13 +165,13 @@ def _walk(members: Members, tree: dict[str, Any], removed: Removed | None, writt
         value: Any = tree.get(name)
         # Compares classes, since JSON has no subclasses: `isinstance` would cost more than all the rest.
         if value.__class__ is dict:
-            if value is not written and (value or below.zeros) and not (below.is_plain and all(value.values())):
-                _walk(below, value, removed, written)
+            if (value or below.zeros) and not (below.is_plain and all(value.values())):
+                _walk(below, value, removed)
         elif value:
             is_plain = below.is_plain
             for one in value:
                 if one.__class__ is dict and not (is_plain and all(one.values())):
-                    _walk(below, one, removed, written)
+                    _walk(below, one, removed)
 
 
 def _plan(members: Members, tree: dict[str, Any]) -> "_Plan":

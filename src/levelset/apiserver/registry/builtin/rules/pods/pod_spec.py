@@ -3,7 +3,6 @@
 import re
 from typing import Any, Final
 
-from levelset.apiserver.registry.builtin.pods import READ_IN_PART, note_valid, what_rules_read
 from levelset.apiserver.registry.builtin.rules.checks import (
     annotations,
     between,
@@ -39,6 +38,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import Table, Whole, 
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
+from levelset.objects import encode_tree
 
 __all__ = [
     "PodContext",
@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 
+_READ_IN_PART: Final = ("containers", "initContainers")  # the rules of ephemeral containers read the image
 _NO_CLAIMS: Final[set[Any]] = set()
 
 
@@ -77,13 +78,31 @@ class PodContext:
 _VALID: Final[tuple[set[bytes], set[bytes]]] = (set(), set())
 _MAX_VALID: Final = 256
 _LONGEST: Final = 8_192  # bytes
+# No rule of a pod spec is about these; of an image, whether there is one.
+_NOT_READ: Final = frozenset({"args", "command", "image"})
+
+
+def _what_rules_read(spec: Any) -> bytes:
+    """The spec, encoded, without what rules do not read, and amounts: the same where only these or the image differ."""
+    groups = {group: [_read_of(one) for one in spec[group] or ()] for group in _READ_IN_PART if group in spec}
+    return encode_tree({**spec, **groups})
+
+
+def _read_of(container: Any) -> Any:
+    read = {name: value for name, value in container.items() if name not in _NOT_READ}
+    read["image"] = bool(container.get("image"))
+    if read.get("env"):
+        read["env"] = [one if "valueFrom" in one else one.get("name") for one in read["env"]]
+    resources = read.get("resources")
+    if resources and "claims" not in resources:
+        read["resources"] = None  # amounts are many: they are checked each time
+    return read
 
 
 def check_pod_spec(spec: Any, at: str, out: list[Cause], *, name: str = "", is_pod: bool = False) -> None:
     """Checks the spec of a Pod, or of a template, which has no name."""
-    known, key = _VALID[is_pod], what_rules_read(spec)
-    if key in known and all(has_valid_resources(spec[group]) for group in READ_IN_PART if group in spec):
-        note_valid(spec, key)
+    known, key = _VALID[is_pod], _what_rules_read(spec)
+    if key in known and all(has_valid_resources(spec[group]) for group in _READ_IN_PART if group in spec):
         return
     before = len(out)
     _check_pod_spec(spec, at, out, name=name, is_pod=is_pod)
