@@ -7,7 +7,7 @@ import msgspec
 
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry import strategy
-from levelset.apiserver.registry.builtin.written_members import narrow_integers
+from levelset.apiserver.registry.builtin.written_members import may_need_narrowing, narrow_integers
 from levelset.apiserver.registry.object_decoder import DecodedObject, check_name_and_namespace
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.registry.strategy import ignored_fields
@@ -32,7 +32,6 @@ from levelset.apiserver.wire.step_limits import run_limited
 from levelset.errors import AlreadyExists, ApiError, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import copy_tree, is_map, walk
-from levelset.objects.lazy_pattern import Pattern
 from levelset.patch import server_side_apply
 from levelset.patch.apply import create_applied, overlay
 from levelset.patch.last_applied import KUBECTL
@@ -40,7 +39,6 @@ from levelset.storage import Item
 
 __all__ = ["apply"]
 
-_LARGE_NUMBER: Final = Pattern(rb"[0-9]{10}")  # of more than 32 bits, perhaps
 _MAY_BE_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")
 
 
@@ -246,7 +244,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
                 raise _untyped(served, metadata, BadPatch(str(error), field="metadata")) from error
             raise
         config["metadata"].update(empty)
-        if not served.custom and _LARGE_NUMBER.search(body) is not None:
+        if not served.custom and may_need_narrowing(body):
             narrow_integers(served.group, served.version, kind, config)
         self.has_name = "name" in config["metadata"]
         check_name_and_namespace(config, self.namespace, self.name)

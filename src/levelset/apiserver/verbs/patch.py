@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from levelset.apiserver.registry import strategy
-from levelset.apiserver.registry.builtin.written_members import narrow_integers
+from levelset.apiserver.registry.builtin.written_members import may_need_narrowing, narrow_integers
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
@@ -25,7 +25,6 @@ from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable, unsupported_media_type
 from levelset.errors import ApiError, BadPatch, BadRequest, Conflict, Invalid, PatchFailed
 from levelset.objects.json_tree import copy_tree, is_list, is_map
-from levelset.objects.lazy_pattern import Pattern
 from levelset.patch import Shape, apply_merge, apply_operations, apply_strategic
 from levelset.storage import Item
 
@@ -41,7 +40,6 @@ _BUILTIN_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 _STATUS_PATCH_MEMBERS: Final = frozenset({"metadata", "status"})
 _EMPTY: Final[Tree] = {}
-_LARGE_NUMBER: Final = Pattern(rb"[0-9]{10}")  # of more than 32 bits, perhaps
 
 Patch = Callable[[Tree], Any]
 """Returns the patched tree; owns its argument, and the result may share parts of it."""
@@ -72,7 +70,7 @@ def patch(
         if options.subresource == "scale":
             change = read_patch(media, body_tree, None)
             return scale.patch_scale(state, served, namespace, name, change, options=options)
-        is_narrowed = media == STRATEGIC_PATCH and _LARGE_NUMBER.search(body) is not None
+        is_narrowed = media == STRATEGIC_PATCH and may_need_narrowing(body)
         patched = _change(state, served, name, media, body_tree, options=options, is_narrowed=is_narrowed)
     except ApiError:
         get_item(state, served, namespace, name)  # that there is no such object comes first

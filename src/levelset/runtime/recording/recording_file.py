@@ -53,9 +53,9 @@ _BUSY: Final = 512 * 1024
 """Bytes per second above which blocks are not compressed."""
 _HEAD_SIZE: Final = 5
 """Bytes at the beginning of a block that say how many values it has."""
-_KEPT: Final = 16
+_REUSED: Final = 16
 """Parts whose memory is used again."""
-_MAX_KEPT: Final = 4 * _BLOCK_SIZE
+_MAX_REUSED: Final = 4 * _BLOCK_SIZE
 """Bytes of such a part."""
 _TOGETHER: Final = 40
 """Parts that are looked through for secrets before the first of them is written."""
@@ -84,7 +84,7 @@ class Part:
         self.paths: list[str] = []
 
     def add(self, values: Sequence[Any], paths: Iterable[str], scratch: bytearray) -> None:
-        """Encodes whole entries; if that fails, nothing was added. `scratch` is used meanwhile, and best kept."""
+        """Encodes whole entries; if that fails, nothing was added. `scratch` is used meanwhile."""
         _encode_into(values, scratch, 0)
         count, begin = len(values), self.size
         head = 3 if 16 <= count < 1 << 16 else 1 if count < 16 else 5  # of their array: not needed
@@ -237,7 +237,7 @@ class RecordingWriter:
                 self.end_reason = f"it has reached {self._max_bytes:,} bytes"
                 return
             del payload
-            if part.size < _MAX_KEPT and len(self._unused) < _KEPT:
+            if part.size < _MAX_REUSED and len(self._unused) < _REUSED:
                 part.clear()
                 self._unused.append(part)
 

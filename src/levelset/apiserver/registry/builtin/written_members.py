@@ -15,6 +15,7 @@ import msgspec
 from levelset.apiserver.resources.served_resource import Dropped, ServedResource
 from levelset.apiserver.schema.builtin_schemas import COMPONENT, DATA, builtin_names, library
 from levelset.objects.json_tree import is_list, is_map
+from levelset.objects.lazy_pattern import Pattern
 from levelset.patch.field_sets import Node
 from levelset.patch.merge_schema import Shape
 
@@ -22,6 +23,7 @@ __all__ = [
     "Members",
     "Removed",
     "has_list_keys",
+    "may_need_narrowing",
     "narrow_integers",
     "omit_empty",
     "preload",
@@ -32,6 +34,7 @@ __all__ = [
     "written_members",
 ]
 
+_LONG_NUMBER: Final = Pattern(rb"[0-9]{10}")
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 _MAX_PLANS: Final = 256
 _BITS: Final = {"int32": 32}
@@ -273,6 +276,11 @@ def without_structs(members: Members, node: Node) -> Node:
         if rest is not child:
             changed[f"f:{name}"] = rest
     return {**node, **changed} if changed else node
+
+
+def may_need_narrowing(body: bytes) -> bool:
+    """Whether a body may have an integer of more than 32 bits: `narrow_integers` walks the whole object."""
+    return _LONG_NUMBER.search(body) is not None
 
 
 def narrow_integers(group: str, version: str, kind: str, tree: dict[str, Any]) -> None:
