@@ -37,8 +37,10 @@ _SOURCE_DEFAULTS: Final[dict[str, Object]] = {
     "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
     "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
-_UNREACHABLE: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_SECONDS_ON_LOST_NODES: Final = 300
+_ON_LOST_NODES: Final[tuple[Object, ...]] = tuple(
+    {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for state in ("not-ready", "unreachable")
+)
 
 
 def set_pod_defaults(pod: Object) -> None:
@@ -241,18 +243,15 @@ def qos_class(spec: Object) -> str:
         for name in ("cpu", "memory"):
             limit = limits.get(name)
             request = requests.get(name, limit)
-            used = used or _is_positive(limit) or _is_positive(request)
-            guaranteed = guaranteed and request == limit and _is_positive(limit)
+            used = used or limit not in _NO_AMOUNTS or request not in _NO_AMOUNTS
+            guaranteed = guaranteed and request == limit and limit not in _NO_AMOUNTS
     if not used:
         return "BestEffort"
     return "Guaranteed" if guaranteed else "Burstable"
 
 
 _NOTHING: Final[Object] = {}
-
-
-def _is_positive(value: Any) -> bool:
-    return value is not None and value not in ("0", 0)
+_NO_AMOUNTS: Final = (None, "0", 0)
 
 
 def prepare_pod_create(pod: Object) -> None:
@@ -358,10 +357,9 @@ def _complete_container_status(container: Object) -> None:
 def set_tolerations(spec: Object) -> None:
     """Pods stay on a node that is lost for five minutes, unless they say otherwise."""
     given = list_member(spec, "tolerations")
-    missing = _UNREACHABLE if not given else [key for key in _UNREACHABLE if not _tolerates(given, key)]
+    missing = [{**one} for one in _ON_LOST_NODES if not (given and _tolerates(given, one["key"]))]
     if missing:
-        added = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS_ON_LOST_NODES}
-        spec["tolerations"] = [*given, *({"key": key, **added} for key in missing)]
+        spec["tolerations"] = [*given, *missing]
 
 
 def _tolerates(tolerations: list[Any], key: str) -> bool:

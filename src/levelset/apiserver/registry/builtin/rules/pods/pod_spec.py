@@ -78,8 +78,8 @@ class PodContext:
 _VALID: Final[tuple[set[bytes], set[bytes]]] = (set(), set())
 _MAX_VALID: Final = 256
 _LONGEST: Final = 8_192  # bytes
-# No rule of a pod spec is about these; of an image, whether there is one.
-_NOT_READ: Final = frozenset({"args", "command", "image"})
+# No rule of a pod spec is about these; one of an image is about whether there is one.
+_NOT_READ: Final = ("args", "command")
 
 
 def _what_rules_read(spec: Any) -> bytes:
@@ -89,8 +89,9 @@ def _what_rules_read(spec: Any) -> bytes:
 
 
 def _read_of(container: Any) -> Any:
-    read = {name: value for name, value in container.items() if name not in _NOT_READ}
-    read["image"] = bool(container.get("image"))
+    read = {**container, "image": bool(container.get("image"))}
+    for name in _NOT_READ:
+        read.pop(name, None)
     if read.get("env"):
         read["env"] = [one if "valueFrom" in one else one.get("name") for one in read["env"]]
     resources = read.get("resources")
