@@ -20,19 +20,20 @@ def buckets_of(size: int) -> Iterator[None]:
         yield
 
 
-@example(size=2, keys=["a", ""], gone=set[int](), prefix="0", after="a", limit=1)
-@example(size=1, keys=["0"], gone=set[int](), prefix="", after="", limit=1)
+@example(size=2, loaded=set[str](), keys=["a", ""], gone=set[int](), prefix="0", after="a", limit=1)
+@example(size=1, loaded=set[str](), keys=["0"], gone=set[int](), prefix="", after="", limit=1)
 @given(
     size=st.sampled_from([1, 2, 1_000]),
+    loaded=st.sets(texts),
     keys=st.lists(texts),
     gone=st.sets(st.integers(0, 20)),
     prefix=texts,
     after=st.none() | texts,
     limit=st.integers(1, 5),
 )
-def test_an_index_returns_the_same_keys_as_a_scan_of_all_keys(size, keys, gone, prefix, after, limit):
-    index, present = KeyIndex(), set[str]()
+def test_an_index_returns_the_same_keys_as_a_scan_of_all_keys(size, loaded, keys, gone, prefix, after, limit):
     with buckets_of(size):
+        index, present = KeyIndex(loaded), set(loaded)
         for number, key in enumerate(keys):
             if key not in present:
                 index.add(key)

@@ -9,7 +9,8 @@ milliseconds for a page, with a million keys in one directory or in ten thousand
 
 import heapq
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from levelset.errors import Malformed
@@ -25,9 +26,12 @@ class KeyIndex:
 
     __slots__ = ("_directories", "_names")
 
-    def __init__(self) -> None:
-        self._directories: dict[str, _Directory] = {}
-        self._names: list[str] = []
+    def __init__(self, keys: Iterable[str] = ()) -> None:
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for key in keys:
+            found[key[: key.rfind("/") + 1]].append(key)
+        self._directories = {name: _Directory(inside) for name, inside in found.items()}
+        self._names = sorted(found)
 
     def add(self, key: str) -> None:
         """Adds a new key."""
@@ -119,12 +123,13 @@ class _Directory:
 
     __slots__ = ("_buckets", "_lasts", "count", "moved")
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Sequence[str] = ()) -> None:
         self._buckets: list[list[str]] = []
         self._lasts: list[str] = []
         """The last key of each bucket."""
         self.moved: dict[str, bool] = {}
-        self.count = 0
+        self.count = len(keys)
+        self._append(sorted(keys))
 
     def between(self, low: str | None, high: str | None, limit: int | None) -> list[str]:
         """The first keys from `low` on and before `high`."""

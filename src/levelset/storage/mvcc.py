@@ -63,9 +63,7 @@ class MvccStore:
         ring: Callable[[], None],
     ) -> None:
         self.items: dict[str, Item] = {item.key: item for item in items}
-        self._keys = KeyIndex()
-        for key in self.items:
-            self._keys.add(key)
+        self._keys = KeyIndex(self.items)
         self.listeners: list[Callable[[Change], None]] = []
         self.history = History(compacted=compacted, changes=changes, limits=limits, ring=ring)
 

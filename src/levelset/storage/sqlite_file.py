@@ -65,6 +65,7 @@ _UPSERT: Final = (
 )
 _SELECT_ITEMS: Final = "SELECT id, key, value, revision, created, version, checksum FROM items"
 _DIGESTS: Final = 2**64
+_ENCODING: Final = ("utf-8", "surrogateescape")  # of keys: damage may leave any bytes
 # The rows of a group go into few statements: after each one the thread has to win the interpreter lock back, which
 # can take milliseconds while the event loop is busy. 64 rows of eight columns are below every SQLite's limits.
 _ROWS: Final = 64
@@ -420,12 +421,18 @@ def _read_items(connection: sqlite3.Connection) -> tuple[list[Item], dict[str, i
     items: list[Item] = []
     damaged: dict[str, int] = {}
     digest = 0
-    for row, *fields, checksum in connection.execute(_SELECT_ITEMS):
-        if _is_intact(_item_checksum, fields, checksum):
-            items.append(Item(*fields))
+    connection.text_factory = bytes  # a call of Python for each key, and encoding it again, would take a third longer
+    for row, key, value, revision, created, version, checksum in connection.execute(_SELECT_ITEMS):
+        try:
+            is_intact = _encoded_checksum(key, value, revision, created, version) == checksum
+        except (TypeError, ValueError):  # damage may have changed the type of a field
+            is_intact = False
+        if is_intact:
+            items.append(Item(_text(key), value, revision, created, version))
             digest += checksum
         else:
-            damaged[str(fields[0])] = row
+            damaged[_text(key) if isinstance(key, bytes) else str(key)] = row
+    connection.text_factory = _text
     return items, damaged, digest % _DIGESTS
 
 
@@ -436,7 +443,7 @@ def _read_changes(connection: sqlite3.Connection, items: list[Item], compacted: 
     ).fetchall()
     if not all(_is_intact(_change_checksum, fields, checksum) for *fields, checksum in rows):
         return None
-    changes = list(_replay({item.key: item for item in items}, rows))
+    changes = list(_replay({item.key: item for item in items if item.revision > compacted}, rows))
     changes.reverse()
     return changes
 
@@ -461,8 +468,11 @@ def _is_intact(checksum_of: Callable[..., int], fields: Sequence[Any], checksum:
 
 
 def _item_checksum(key: str, value: bytes, revision: int, created: int, version: int) -> int:
-    fields = f"{key}\0{revision}\0{created}\0{version}\0".encode("utf-8", "surrogateescape")
-    return zlib.crc32(value, zlib.crc32(fields))
+    return _encoded_checksum(key.encode(*_ENCODING), value, revision, created, version)
+
+
+def _encoded_checksum(key: bytes, value: bytes, revision: int, created: int, version: int) -> int:
+    return zlib.crc32(value, zlib.crc32(b"%b\0%a\0%a\0%a\0" % (key, revision, created, version)))
 
 
 def _change_checksum(  # noqa: PLR0917 - the columns of the row, in their order
@@ -480,11 +490,11 @@ def _change_checksum(  # noqa: PLR0917 - the columns of the row, in their order
 
 
 def _mixed_checksum(revision: int, key: str, deleted: int, old: int) -> int:
-    return zlib.crc32(f"{revision}\0{key}\0{deleted}\0".encode("utf-8", "surrogateescape"), old)
+    return zlib.crc32(f"{revision}\0{key}\0{deleted}\0".encode(*_ENCODING), old)
 
 
 def _text(content: bytes) -> str:
-    return content.decode("utf-8", "surrogateescape")
+    return content.decode(*_ENCODING)
 
 
 def _insert(connection: sqlite3.Connection, changes: Sequence[Change]) -> int:

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from levelset.apiserver.controllers import garbage_collector
 from levelset.storage import MemoryStorage
 from tests.apiserver.support.in_process_server import CONFIGMAPS, InProcessServer, configmap, open_server, widgets
 
@@ -154,7 +155,11 @@ async def test_dependents_of_an_unserved_kind_wait_until_it_is_served() -> None:
         assert await names(api) == []
 
 
-async def test_dependents_left_behind_are_collected_at_the_next_start() -> None:
+@pytest.mark.parametrize("page", [1, 2, 5_000])
+async def test_dependents_left_behind_are_collected_at_the_next_start(
+    page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage_collector, "_PAGE", page)  # objects are read so many at a time
     storage = MemoryStorage()
     async with open_server(storage) as api:
         first = await api.create(CONFIGMAPS, configmap("a"))

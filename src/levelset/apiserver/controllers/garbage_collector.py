@@ -8,7 +8,7 @@ Warning event says so.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from enum import Enum, auto
 from functools import lru_cache
 from typing import Any, Final
@@ -35,7 +35,7 @@ from levelset.apiserver.verbs import create_and_update, delete
 from levelset.apiserver.wire.request_options import DeleteOptions, Propagation
 from levelset.errors import ApiError, BadName, NotFound
 from levelset.objects import decode_tree, parse_api_version
-from levelset.storage import Item
+from levelset.storage import Item, Storage
 
 __all__ = ["FOREGROUND", "ORPHAN", "GarbageCollector", "owner_resource", "warn_wrong_namespace"]
 
@@ -45,6 +45,7 @@ FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 _MAX_REMOVED_OWNERS: Final = 10_000
 _OWNERS_TOGETHER: Final = 100
+_PAGE: Final = 5_000
 _parse_version: Final = lru_cache(maxsize=256)(parse_api_version)  # there are few kinds of owners
 
 
@@ -75,13 +76,13 @@ class GarbageCollector:
         """Listens to writes, indexes all owner references, and enqueues the objects that have them."""
         self._state.listeners.append(self._on_write)
         self._state.catalog.listen(self._on_catalog)
-        page = await self._state.storage.list(REGISTRY)
-        found = [one for one in page.items if b'"ownerReferences"' in one.value or b'"deletionTimestamp"' in one.value]
-        resources = {one.prefix: one for one in stored_resources(self._state.catalog)} if found else {}
-        for item in found:
-            served = resources.get(prefix_of(item.key))
-            if served is not None:
-                self._on_write(served, None, decode_tree(item.value))
+        async for items in _pages(self._state.storage, REGISTRY):
+            found = [one for one in items if b'"ownerReferences"' in one.value or b'"deletionTimestamp"' in one.value]
+            resources = {one.prefix: one for one in stored_resources(self._state.catalog)} if found else {}
+            for item in found:
+                served = resources.get(prefix_of(item.key))
+                if served is not None:
+                    self._on_write(served, None, decode_tree(item.value))
         self.queue.start()
 
     async def stop(self) -> None:
@@ -336,13 +337,24 @@ async def _exists_in_another_namespace(state: ServerState, namespace: str, ref: 
     uid = str(ref.get("uid") or "")
     if served is None or not served.namespaced or not uid:
         return False
-    sought = uid.encode()
-    page = await state.storage.list(served.prefix)
-    return any(
-        sought in item.value and decode_tree(item.value)["metadata"].get("uid") == uid
-        for item in page.items
-        if not item.key.startswith(served.prefix_in(namespace))
-    )
+    sought, own = uid.encode(), served.prefix_in(namespace)
+    async for items in _pages(state.storage, served.prefix):
+        found = [one for one in items if sought in one.value and not one.key.startswith(own)]
+        if any(decode_tree(one.value)["metadata"].get("uid") == uid for one in found):
+            return True
+    return False
+
+
+async def _pages(storage: Storage, prefix: str) -> AsyncIterator[tuple[Item, ...]]:
+    """All objects, some at a time, so that others may run meanwhile: each page is as of when it is read."""
+    after = None
+    while True:
+        page = await storage.list(prefix, limit=_PAGE, after=after)
+        yield page.items
+        if not page.more:
+            return
+        after = page.items[-1].key
+        await asyncio.sleep(0)
 
 
 class _Head(msgspec.Struct, frozen=True, gc=False):
