@@ -25,7 +25,6 @@ from levelset import (
 from levelset.kinds import core_v1
 from levelset.kinds.core_v1 import (
     ConfigMap,
-    Container,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -34,6 +33,7 @@ from levelset.kinds.core_v1 import (
     Service,
 )
 from levelset.runtime.controller import SELF_CHANGES
+from levelset_local import pod_state
 from levelset_local.node.claimed_volumes import claim_refs, claimed_volumes
 from levelset_local.node.config_sources import (
     AccountTokens,
@@ -42,12 +42,13 @@ from levelset_local.node.config_sources import (
     secret_refs,
 )
 from levelset_local.node.container_run import ContainerRun
+from levelset_local.node.host_ports import NO_FREE_PORTS, PORTS_REJECTED, HostPortReservations, host_ports
 from levelset_local.node.launcher import Launcher, PodInputs
 from levelset_local.node.node import Node
 from levelset_local.node.plan import Plan, Remove, Start, Stop, plan
 from levelset_local.node.pod_addresses import PodAddresses
-from levelset_local.node.pod_record import PendingEvent, PodRecord, recover_record
-from levelset_local.node.pod_status import pod_status, unschedulable_status
+from levelset_local.node.pod_record import Failure, PendingEvent, PodRecord, recover_record
+from levelset_local.node.pod_status import pod_status, rejected_status, unschedulable_status
 from levelset_local.node.process_supervisor import ProcessSupervisor
 from levelset_machine import NoAddress
 
@@ -56,6 +57,8 @@ __all__ = ["PodReconciler", "ignored_scheduling_fields", "pods_controller", "sta
 _CORDONED: Final = "0/1 nodes are available: 1 node(s) were unschedulable."
 _REMOUNT_SECONDS: Final = 30.0
 _NO_ADDRESS_SECONDS: Final = 10.0
+_REJECTED_AFTER_SECONDS: Final = 1.0
+"""The age at which a Pod is rejected: it bounds how often a controller recreates one that cannot be started."""
 _API_SERVER: Final = Ref(Service, "kubernetes", "default")
 _TERMINAL: Final = ("Succeeded", "Failed")
 
@@ -73,7 +76,8 @@ class PodReconciler:
         self.states: StateMap[Pod, str, PodRecord] = StateMap()
         self._addresses = PodAddresses(node.addresses)
         self._tokens = AccountTokens()
-        self._supervisor = ProcessSupervisor(node, self.states, self._addresses)
+        self._host_ports = HostPortReservations()
+        self._supervisor = ProcessSupervisor(node, self.states, self._addresses, self._host_ports)
         self._launcher = Launcher(node, self._supervisor)
 
     def find_run(self, uid: str, container: str) -> ContainerRun | None:
@@ -97,6 +101,7 @@ class PodReconciler:
             references(core_v1.Node, self._node_refs, when=by.value(_is_cordoned)),
             remembers(self.states),
             source(self._supervisor.run),
+            source(self._host_ports.retried),
             gone=self.gone,
             when=any_of(SELF_CHANGES, by.value(_external_fields)),
             name="node-agent",
@@ -111,17 +116,20 @@ class PodReconciler:
             raise Retry(f"{pod.ref}: its processes cannot be supervised yet", seconds=0.5)
         self._clean_up_predecessors(pod)
         if not pod.spec.node_name:
-            if self._is_node_cordoned(ctx):
-                await _report_unschedulable(pod, ctx)
+            why = await self._why_unschedulable(pod, ctx)
+            if why:
+                await _report_unschedulable(pod, why, ctx)
                 return None
             try:
                 pod = await self._bind(pod, ctx)
             except NotFound:
                 return None  # it was deleted meanwhile
         record = self._record_of(pod)
-        is_terminal = pod.status is not None and pod.status.phase in _TERMINAL
-        if is_terminal and pod.metadata.deletion_timestamp is None and not record.running_containers:
-            return None
+        if pod.metadata.deletion_timestamp is None:
+            if pod_state.is_finished(pod) and not record.running_containers:
+                return None
+            if not await self._reserve_host_ports(pod, ctx):
+                return await self._reject(pod, PORTS_REJECTED, ctx)
         inputs = await self._read_inputs(pod, ctx)
         record = self._launcher.adopt(inputs, record, ctx.now())
         record = self._assign_address(pod, record, ctx)
@@ -138,6 +146,7 @@ class PodReconciler:
         for record in self.node.records.of_name(ref.namespace, ref.name):
             self._supervisor.clean_up(record)
             self._tokens.forget(record.uid)
+        self._host_ports.retry()  # a Pod that this manager has not started may have had one
 
     def _is_ours(self, pod: Pod) -> bool:
         """Whether a Pod is bound to this node, or is unbound and left to the default scheduler."""
@@ -158,9 +167,44 @@ class PodReconciler:
         """The Node that an unbound Pod waits for."""
         return () if pod.spec.node_name else (Ref(core_v1.Node, self.node.name),)
 
-    def _is_node_cordoned(self, ctx: Context) -> bool:
+    async def _why_unschedulable(self, pod: Pod, ctx: Context) -> str:
+        """Why an unbound Pod cannot be bound to this node now; empty if it can."""
         found = ctx.cached(Ref(core_v1.Node, self.node.name))
-        return found is not None and _is_cordoned(found)
+        if found is not None and _is_cordoned(found):
+            return _CORDONED
+        if not await self._reserve_host_ports(pod, ctx):
+            self._host_ports.wait(pod.ref)
+            return NO_FREE_PORTS
+        return ""
+
+    async def _reserve_host_ports(self, pod: Pod, ctx: Context) -> bool:
+        """Reserves the host ports of a Pod, if it has any; False if another Pod of this node has one of them."""
+        if not host_ports(pod) or pod.metadata.uid in self._host_ports:
+            return True
+        if self._is_started(pod):  # by an earlier manager
+            self._host_ports.reserve(pod)
+        elif self._host_ports.try_reserve(pod, [one for one in await ctx.list(Pod) if self._is_started(one)]):
+            _report_unforwarded_ports(pod, ctx)
+        else:
+            return False
+        self._save(pod, self._record_of(pod))  # the reservation ends when the record is cleaned up
+        return True
+
+    async def _reject(self, pod: Pod, failure: Failure, ctx: Context) -> Action | None:
+        """Rejects a bound Pod, but not at once: its controller may recreate it in the very moment it has failed."""
+        created = pod.metadata.creation_timestamp or ctx.now()
+        left = _REJECTED_AFTER_SECONDS - (ctx.now() - created).total_seconds()
+        if left > 0:
+            self._host_ports.wait(pod.ref)
+            return requeue(left)
+        ctx.record(pod, failure.reason, failure.message, warning=True)
+        await ctx.set_status(pod, rejected_status(pod, failure, ctx.now()))
+        return None
+
+    def _is_started(self, pod: Pod) -> bool:
+        """Whether a Pod was started on this node and has not finished."""
+        is_here = pod.spec.node_name == self.node.name and not pod_state.is_finished(pod)
+        return is_here and self._record_of(pod).started_at is not None
 
     async def _bind(self, pod: Pod, ctx: Context) -> Pod:
         patch = MergePatch({"metadata": {"uid": pod.metadata.uid}, "spec": {"nodeName": self.node.name}})
@@ -240,6 +284,7 @@ class PodReconciler:
             return None
         if status.phase in _TERMINAL and not record.running_containers:
             self._addresses.free(record.uid)
+            self._host_ports.free(record.uid)
             self._tokens.forget(record.uid)
         if record.unmounted:
             return requeue(_REMOUNT_SECONDS)
@@ -256,11 +301,18 @@ class PodReconciler:
             ctx.log.debug("not deleted: another Pod has this name now")
 
 
-async def _report_unschedulable(pod: Pod, ctx: Context) -> None:
-    waiting = unschedulable_status(pod, _CORDONED, ctx.now())
+async def _report_unschedulable(pod: Pod, why: str, ctx: Context) -> None:
+    waiting = unschedulable_status(pod, why, ctx.now())
     if pod.status is None or waiting != pod.status:
-        ctx.record(pod, "FailedScheduling", _CORDONED, warning=True)
+        ctx.record(pod, "FailedScheduling", why, warning=True)
     await ctx.set_status(pod, waiting)
+
+
+def _report_unforwarded_ports(pod: Pod, ctx: Context) -> None:
+    if not pod.spec.host_network:
+        numbers = ", ".join(str(one.number) for one in host_ports(pod))
+        message = f"hostPort {numbers}: reserved, but not forwarded to the Pod; connect to the Pod's own address"
+        ctx.record(pod, "HostPortNotForwarded", message, warning=True)
 
 
 def _is_cordoned(node: core_v1.Node) -> bool:
@@ -312,10 +364,5 @@ def ignored_scheduling_fields(pod: Pod) -> str:
         "nodeSelector": bool(spec.node_selector),
         "affinity": spec.affinity is not None,
         "topologySpreadConstraints": bool(spec.topology_spread_constraints),
-        "hostPort": any(port.host_port for one in _all_containers(pod) for port in one.ports),
     }
     return ", ".join(name for name, value in is_set.items() if value)
-
-
-def _all_containers(pod: Pod) -> tuple[Container, ...]:
-    return (*pod.spec.init_containers, *pod.spec.containers)

@@ -19,10 +19,18 @@ from levelset.kinds.core_v1 import (
 )
 from levelset.kinds.enums import PodPhase, QOSClass
 from levelset.objects import replace
-from levelset_local.node.pod_record import ContainerRecord, PodRecord, Termination
+from levelset_local.node.pod_record import ContainerRecord, Failure, PodRecord, Termination
 from levelset_local.node.restart_policy import RestartBackoff, is_sidecar, should_restart
 
-__all__ = ["container_status", "phase_of", "pod_conditions", "pod_status", "qos_class", "unschedulable_status"]
+__all__ = [
+    "container_status",
+    "phase_of",
+    "pod_conditions",
+    "pod_status",
+    "qos_class",
+    "rejected_status",
+    "unschedulable_status",
+]
 
 _IMAGE: Final = "local://"
 _OWN: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
@@ -228,6 +236,21 @@ def unschedulable_status(pod: Pod, message: str, now: datetime) -> PodStatus:
     others = tuple(one for one in status.conditions if one.type != condition.type)
     timed = _timed(condition, before, now, pod.metadata.generation)
     return replace(status, phase=status.phase or "Pending", conditions=(*others, timed))
+
+
+def rejected_status(pod: Pod, failure: Failure, now: datetime) -> PodStatus:
+    """The status of a Pod that its node does not accept, with none of the fields of a Pod that was started."""
+    before = pod.status or PodStatus()
+    return PodStatus(
+        phase="Failed",
+        reason=failure.reason,
+        message=f"Pod was rejected: {failure.message}",
+        qos_class=before.qos_class or qos_class(pod),
+        start_time=before.start_time or _whole(now),
+        conditions=tuple(one for one in before.conditions if one.type not in _OWN),
+        resource_claim_statuses=before.resource_claim_statuses,
+        observed_generation=pod.metadata.generation or None,
+    )
 
 
 def _timed(one: PodCondition, before: PodCondition | None, now: datetime, generation: int | None) -> PodCondition:

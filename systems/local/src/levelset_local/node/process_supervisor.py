@@ -14,6 +14,7 @@ from levelset import Ref, StateMap
 from levelset.aio import Crash, Restart, Supervisor, timing
 from levelset.kinds.core_v1 import Pod
 from levelset_local.node.container_run import ContainerRun, make_termination
+from levelset_local.node.host_ports import HostPortReservations
 from levelset_local.node.mounts import remove_folder
 from levelset_local.node.node import Node, log_key
 from levelset_local.node.pod_addresses import PodAddresses
@@ -33,9 +34,16 @@ log = logging.getLogger(__name__)
 class ProcessSupervisor:
     """Runs the tasks that supervise a node's processes; it is open only while `run` is iterated."""
 
-    def __init__(self, node: Node, states: StateMap[Pod, str, PodRecord], addresses: PodAddresses) -> None:
+    def __init__(
+        self,
+        node: Node,
+        states: StateMap[Pod, str, PodRecord],
+        addresses: PodAddresses,
+        host_ports: HostPortReservations,
+    ) -> None:
         self._node = node
         self._addresses = addresses
+        self._host_ports = host_ports
         self._states = states
         self._runs: dict[tuple[str, str], ContainerRun] = {}
         self._tasks: Supervisor | None = None
@@ -116,6 +124,7 @@ class ProcessSupervisor:
             for process in self._processes_of(record):
                 group.create_task(node.runner.stop(process, grace=1.0))
         self._addresses.free(record.uid)
+        self._host_ports.free(record.uid)
         for one in record.containers:
             for restarts in range(max(0, one.restarts - 1), one.restarts + 1):
                 node.logs.remove(log_key(record.uid, one.name, restarts))
