@@ -139,7 +139,7 @@ def test_compact_removes_the_history_of_a_running_server_and_fails_for_a_stopped
     with serving(tmp_path, "--data", "data.db", "--token-file", "token", "--kubeconfig", "my k") as (_, lines):
         assert "  kubectl --kubeconfig 'my k' get namespaces\n" in lines  # quoted for the shell
         outcome = run(tmp_path, "compact", "--kubeconfig", "my k")
-        assert outcome.stdout == "compacted 62 changes; history begins at revision 62\n"
+        assert outcome.stdout == "compacted 63 changes; history begins at revision 63\n"
         assert read_kubeconfig(tmp_path / "my k").token == (tmp_path / "token").read_text().strip()
     outcome = run(tmp_path, "compact", "--kubeconfig", "my k")
     assert outcome.returncode == 1

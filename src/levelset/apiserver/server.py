@@ -38,6 +38,7 @@ from levelset.apiserver.authz.rbac import RbacAuthorizer
 from levelset.apiserver.compaction import Compaction, PeriodicCompaction
 from levelset.apiserver.controllers.bootstrap_objects import ServingAddress, reconcile_bootstrap_objects
 from levelset.apiserver.controllers.bootstrap_roles import reconcile_bootstrap_roles, reconcile_flow_control
+from levelset.apiserver.controllers.cluster_authentication import ClusterAuthenticationController
 from levelset.apiserver.controllers.controller_lease import ControllerLease
 from levelset.apiserver.controllers.crd_cleanup import CrdCleanup
 from levelset.apiserver.controllers.event_expiry import EventExpiryController
@@ -125,8 +126,9 @@ class ApiServer:
     - `service_addresses` is the range of ClusterIPs; two, of IPv4 and IPv6 and joined by a comma, for dual stack.
     - `cluster_defaults` adds what a cluster has without any user: the Service `default/kubernetes` with its endpoints,
       the system PriorityClasses, flow schemas, priority levels and APIServices, in each namespace the ServiceAccount
-      `default` and the ConfigMap `kube-root-ca.crt`, and for new Pods the admission by their ServiceAccount, with the
-      volume of its token, unless `service_accounts` is False.
+      `default` and the ConfigMap `kube-root-ca.crt`, the ConfigMap `extension-apiserver-authentication` in kube-system,
+      and for new Pods the admission by their ServiceAccount, with the volume of its token, unless `service_accounts` is
+      False.
     - `compaction` discards the history every so many seconds (kube-apiserver: 300), up to where it was one period ago:
       older resource versions and continue tokens expire. By default only its size limits it; `EtcdStorage` compacts by
       itself.
@@ -301,7 +303,7 @@ class ApiServer:
             await self._components.start()
             if listen:
                 await self._listen()
-            await self._components.start_namespace_defaults(self._serving_address(), self.ca)
+            await self._components.start_cluster_defaults(self._serving_address(), self.ca, self._client_authorities())
         except BaseException:
             await self.stop()
             raise
@@ -363,6 +365,12 @@ class ApiServer:
         if found in ("0.0.0.0", "::"):  # noqa: S104 - it is compared, not bound
             found = next(filter(_is_address, self._names), "::1" if found == "::" else "127.0.0.1")
         return ServingAddress(found, int(self._server.url.rpartition(":")[2]), is_secure=self._is_secure)
+
+    def _client_authorities(self) -> str:
+        """The authorities of the client certificates that the server accepts, as PEM; empty if it accepts none."""
+        if self._tls is not None:
+            return "".join(map(ssl.DER_cert_to_PEM_cert, self._tls.get_ca_certs(binary_form=True)))
+        return (self.ca or b"").decode()
 
     async def _open_log(self, audit_log: AuditLog) -> None:
         audit_log.now = self.state.now
@@ -476,6 +484,7 @@ class ServerComponents(msgspec.Struct, eq=False):
     rbac: RbacAuthorizer | None = None
     role_aggregation: RoleAggregationController | None = None
     namespace_defaults: NamespaceDefaultsController | None = None
+    cluster_authentication: ClusterAuthenticationController | None = None
     compaction: PeriodicCompaction | None = None
     runs_controllers: bool = True
     """Whether those of kube-controller-manager run; what kube-apiserver does itself is done in any case."""
@@ -524,16 +533,21 @@ class ServerComponents(msgspec.Struct, eq=False):
         await self.volume_protection.start()
         await self.resource_quotas.start()
 
-    async def start_namespace_defaults(self, address: ServingAddress | None, ca: bytes | None) -> None:
+    async def start_cluster_defaults(
+        self, address: ServingAddress | None, ca: bytes | None, client_authorities: str
+    ) -> None:
         """Creates the default objects of a cluster, if it has them; the last step, which knows where it listens."""
         if self.namespace_defaults is None:
             return
-        self.address = address
-        if not self.holds_controllers():
+        self.cluster_authentication = ClusterAuthenticationController(self.state)
+        self.address, leads = address, self.holds_controllers()
+        if not leads:
             self.namespace_defaults.queue.pause()
+            self.cluster_authentication.queue.pause()
         await self._reconcile_bootstrap_objects()
+        await self.cluster_authentication.start(client_authorities, leads=leads)
         if self.runs_controllers:
-            await self.namespace_defaults.start(ca, leads=self.holds_controllers())
+            await self.namespace_defaults.start(ca, leads=leads)
 
     async def _reconcile_bootstrap_objects(self) -> None:
         if self.namespace_defaults is not None and self.holds_controllers():
@@ -564,6 +578,8 @@ class ServerComponents(msgspec.Struct, eq=False):
         if self.namespace_defaults is not None and self.address is not None:
             await self._reconcile_bootstrap_objects()
             await self.namespace_defaults.resume()
+        if self.cluster_authentication is not None and self.address is not None:
+            await self.cluster_authentication.resume()
 
     async def stop(self) -> None:
         """Stops the controllers."""
@@ -575,6 +591,8 @@ class ServerComponents(msgspec.Struct, eq=False):
             await self.role_aggregation.stop()
         if self.namespace_defaults is not None:
             await self.namespace_defaults.stop()
+        if self.cluster_authentication is not None:
+            await self.cluster_authentication.queue.stop()
         await self.resource_quotas.stop()
         await self.policy_status.stop()
         await self.volume_protection.stop()
@@ -610,7 +628,7 @@ class ServerComponents(msgspec.Struct, eq=False):
         return self.lease is None or self.lease.is_held
 
     def _queues(self) -> "tuple[KeyQueue[Any], ...]":
-        optional = (self.role_aggregation, self.namespace_defaults)
+        optional = (self.role_aggregation, self.namespace_defaults, self.cluster_authentication)
         return (
             *(controller.queue for controller in self._controllers()),
             *(controller.queue for controller in optional if controller is not None),
