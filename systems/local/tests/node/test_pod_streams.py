@@ -1,6 +1,8 @@
 """Commands beside real containers, their output, and their ports."""
 
 import asyncio
+import io
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,42 @@ async def test_commands_output_and_ports_of_a_pod(cluster: Cluster, tmp_path: Pa
             assert b"bye\n" in attached.output[STDOUT]
             with pytest.raises(BadRequest, match="is not running"):
                 await run(sources, web, "ls")
+
+
+async def test_what_kubectl_cp_copies_from_a_mount_path_has_the_names_of_that_path(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    mounts = [
+        {"name": "data", "mountPath": "/srv/data"},
+        {"name": "data", "mountPath": "/etc/one", "subPath": "one"},
+    ]
+    volumes = [{"name": "data", "hostPath": {"path": str(tmp_path / "volume")}}]
+    await asyncio.to_thread((tmp_path / "volume").mkdir)
+    await asyncio.to_thread((tmp_path / "volume" / "one").write_text, "1")
+    async with machine_node(tmp_path) as node:
+        reconciler = PodReconciler(node)
+        sources = pod_streams(node, reconciler.find_run)
+        async with cluster.running(reconciler.controller(), node_controller(node)):
+            await cluster.create(pod("web", served(volumeMounts=mounts), volumes=volumes))
+            web = await cluster.until(WEB, is_ready)
+            found = {
+                path: await asyncio.to_thread(_files, await run(sources, web, "tar", "cf", "-", path))
+                for path in ("/srv/data/one", "/srv/data", "/etc/one")
+            }
+    assert found == {
+        "/srv/data/one": {"srv/data/one": b"1"},
+        "/srv/data": {"srv/data/./one": b"1"},
+        "/etc/one": {"etc/one": b"1"},
+    }
+
+
+def _files(result: tuple[int, bytes, bytes]) -> dict[str, bytes]:
+    """The files of the archive that a command has written, by name."""
+    code, out, err = result
+    assert (code, err) == (0, b"")
+    with tarfile.open(fileobj=io.BytesIO(out)) as archive:
+        opened = {one.name: archive.extractfile(one) for one in archive.getmembers() if one.isfile()}
+        return {name: file.read() for name, file in opened.items() if file is not None}
 
 
 async def _call(work: Any, client: Collected) -> int:

@@ -5,7 +5,8 @@ with the container. As elsewhere on this node, mount paths at the beginning of i
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
 from levelset import decode, encode, replace
@@ -31,6 +32,7 @@ __all__ = ["pod_streams"]
 
 FindRun = Callable[[str, str], ContainerRun | None]
 """Finds the running process of a container, by the uid of its Pod and its name."""
+_COPY: Final = ("tar", "cf", "-")
 _GRACE: Final = 2.0
 _CONNECT_WITHIN: Final = 10.0
 
@@ -50,10 +52,8 @@ def pod_streams(node: Node, find_run: FindRun) -> StreamSources:
         runner: Any = node.runner
         if not hasattr(runner, "start_session"):
             raise BadRequest("commands cannot be run on this node")
-        root = str(run.root)
-        mounts = mount_paths(run.container)
-        argv = (*run.enter, *(rewrite_mount_path(word, mounts, root) for word in words))
-        command = replace(run.command, argv=argv)
+        argv = await asyncio.to_thread(_rewrite, words, run)
+        command = replace(run.command, argv=(*run.enter, *argv))
         return lambda streams: _exec(node, runner, run, command, streams)
 
     async def attach(request: StreamRequest) -> RunCommand:
@@ -86,6 +86,23 @@ def _running(request: StreamRequest, find_run: FindRun) -> ContainerRun:
     if run is None:
         raise BadRequest(f'container "{container}" in pod "{pod.name}" is not running')
     return run
+
+
+def _rewrite(words: Sequence[str], run: ContainerRun) -> tuple[str, ...]:
+    """The words of a command with mount paths moved below the mount root; call it in a thread.
+
+    `kubectl cp` runs `tar cf - PATH`, and refuses an archive with other names than that path: so tar gets it relative
+    to the mount root. A volume is a link there, and is followed as the mount that it stands for.
+    """
+    mounts, root = tuple(mount_paths(run.container)), str(run.root)
+    rewritten = tuple(rewrite_mount_path(word, mounts, root) for word in words)
+    if tuple(words[:-1]) != _COPY or rewritten[-1] == words[-1]:
+        return rewritten
+    name, place = words[-1].strip("/"), Path(rewritten[-1])
+    is_mount = any(one.strip("/") == name for one in mounts)
+    if is_mount and place.is_dir():
+        name = f"{name}/."
+    return (*_COPY, *(("-h",) if is_mount and place.is_file() else ()), "-C", root, name)
 
 
 async def _exec(node: Node, runner: _SessionRunner, run: ContainerRun, command: Command, streams: RemoteStreams) -> int:
