@@ -25,9 +25,11 @@ from levelset.apiserver.schema.json_values import copy_tree, is_member, join
 from levelset.apiserver.schema.list_keys import duplicates, identity, is_unchanged, key_of
 from levelset.apiserver.schema.prune_and_default import Resolve, decode_as_go, fill, prune, without_nulls
 from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_list, as_map, read_schema
+from levelset.apiserver.schema.typed_errors import TypedErrors
 from levelset.apiserver.schema.validator_code import CodeGenerator, Function, Mode
 from levelset.errors import Cause, LevelsetError
 from levelset.objects import decode_tree, encode_tree
+from levelset.patch.merge_schema import Shape
 from levelset.re2 import BadRegex, Regex, compile_regex
 from levelset.re2.step_budget import StepsExceeded, within
 
@@ -428,6 +430,12 @@ class Compiled:
             return self._mismatch(self._node, tree, "")
         except RecursionError:
             return field_errors.too_deep("", MAX_DEPTH)
+
+    def typed_errors(self, tree: dict[str, Tree], shape: Shape) -> list[str]:
+        """Why the tree is no object that could be merged by server-side apply, in the words of Kubernetes."""
+        found = TypedErrors(self._definitions.resolve)
+        found.check_object(self._node, shape, tree)
+        return found.errors
 
     def _mismatch(self, node: Node, tree: Tree, path: str) -> Cause | None:
         node = self._definitions.resolve(node)

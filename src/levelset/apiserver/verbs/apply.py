@@ -32,7 +32,7 @@ from levelset.apiserver.wire.step_limits import run_limited
 from levelset.errors import AlreadyExists, ApiError, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import copy_tree, is_map, walk
-from levelset.patch import server_side_apply
+from levelset.patch import ANYTHING, server_side_apply
 from levelset.patch.apply import create_applied, overlay
 from levelset.patch.last_applied import KUBECTL
 from levelset.storage import Item
@@ -71,6 +71,25 @@ async def apply(
             # Deleted between our read and our write: the next attempt creates it.
             if missing or options.subresource:
                 raise
+        except _Untyped as error:
+            raise request.typed_error(error) from error
+
+
+class _Untyped(ApiError):
+    """500, as upstream: the applied configuration is none of its kind, because of types, undeclared fields or keys."""
+
+    def __init__(
+        self,
+        served: ServedResource,
+        metadata: Tree,
+        problem: str,
+        *,
+        failed: str = "create typed patch object",
+        suffix: str = "",
+    ) -> None:
+        namespace, name = _text(metadata, "namespace"), _text(metadata, "name")
+        named = f"{namespace}/{name}; {served.group}/{served.version}, Kind={served.kind}"
+        super().__init__(f"failed to {failed} ({named}){suffix}: {problem}", code=500, reason="")
 
 
 class _ApplyRequest(msgspec.Struct, eq=False):
@@ -92,6 +111,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
     has_name: bool = False
     has_bad_time: bool = False
     """Whether the time of creation is none, which is found only when the result is converted."""
+    repeated: list[str] = []
+    """The keys that the YAML body repeats, by line: reported only if the configuration can be applied."""
 
     def check_fields(self, live: Tree | None = None) -> None:
         """Raises BadRequest for fields that are not in the schema, or Invalid for nulls that the schema would drop.
@@ -103,7 +124,20 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         if schema is not None:
             config = self._read()
             if not _is_accepted(schema, config):
-                _check_fields(self.served, schema, config, live)
+                is_status_ignored = self.served.status and not self.options.subresource
+                _check_fields(self.served, schema, config, live, is_status_ignored=is_status_ignored)
+
+    def typed_error(self, error: "_Untyped") -> ApiError:
+        """The error with all that is wrong with the types of the configuration; `error` knows only the first."""
+        is_scale = self.options.subresource == "scale"
+        schema = builtin_kind("autoscaling", "v1", "Scale") if is_scale else self.served.schema()
+        config = read_text(self.body, JSON if is_json_body(self.body) else YAML, [])
+        shape = ANYTHING if is_scale else self.served.shape()  # a Scale has no lists
+        errors = schema.typed_errors(config, shape) if schema is not None and is_map(config) else []
+        if errors:
+            metadata: Any = config.get("metadata")
+            error = _Untyped(self.served, metadata if is_map(metadata) else {}, _listed(errors))
+        return ApiError(error.message, code=error.code, reason="")
 
     def change(self, old: Tree, item: Item) -> strategy.PreparedUpdate:
         """Merges the configuration into the object; a `Change` of `guaranteed_update`."""
@@ -137,6 +171,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         except BadPatch as error:
             self.check_fields()
             raise _untyped(served, config["metadata"], error) from error
+        self._report_repeated()
         version = config["metadata"].get("resourceVersion")  # an apply that changes nothing returns the live one
         if version is not None and version != old["metadata"]["resourceVersion"]:
             self.check_fields()
@@ -151,6 +186,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
     def _change_scale(self, old: Tree, item: Item, config: Tree) -> strategy.PreparedUpdate:
         """As `change`, for a configuration that is a Scale."""
         self.check_fields()
+        self._report_repeated()
         try:
             return scale.apply_scale(self.state, self.served, old, item, config=config, options=self.options)
         except BadPatch as error:
@@ -178,7 +214,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             # the empty members.
             is_read = options.manager != KUBECTL and not _empty_members(tree["metadata"])
             dropped = [] if is_read else meta.read_metadata(tree)
-            if "resourceVersion" in tree["metadata"]:
+            if "resourceVersion" in tree["metadata"] and not tree["metadata"].get("uid"):  # which cannot match
                 self.check_fields()  # its errors come first
                 _check_version(tree["metadata"]["resourceVersion"])
             decoded = strategy.apply_schema_to_new(served, tree, options, dropped=dropped, check=self.check_fields)
@@ -189,6 +225,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             raise _inconvertible(served, config["metadata"], error) from error
         except RecursionError:
             raise Undecodable("the object is nested too deeply") from None
+        self._report_repeated()
         if not self.has_name:
             problem = f"the name of the object ({name} based on URL) was undeterminable"
             raise BadRequest(f"{problem}: name must be provided")
@@ -220,7 +257,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         if config is None:
             repeated: list[str] = []
             config = read_text(body, JSON if is_like_json and is_json_body(body) else YAML, repeated)
-            self._report_repeated(repeated)
+            self.repeated = repeated
         if config.__class__ is not dict:
             raise BadRequest("an applied object must be an object")
         version, kind = served.api_version, served.kind
@@ -228,8 +265,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             self._check_scale(config)
             version, kind = scale.API_VERSION, scale.KIND
         if config.get("apiVersion") != version or config.get("kind") != kind:
-            found = f"{config.get('apiVersion')} {config.get('kind')}"
-            raise BadRequest(f"the applied object must be {version} {kind}, not {found}")
+            raise BadRequest(f"invalid object type: {_type_of(config)}")
         metadata: Any = config.get("metadata")
         if is_map(metadata) and metadata.get("managedFields"):
             raise BadRequest("metadata.managedFields must be nil")
@@ -240,9 +276,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             if unknown:
                 raise _undeclared(served, config["metadata"], unknown)
         except Undecodable as error:
-            if is_map(metadata) and "name" in metadata:
-                raise _untyped(served, metadata, BadPatch(str(error), field="metadata")) from error
-            raise
+            known: Tree = metadata if is_map(metadata) else {}
+            raise _untyped(served, known, BadPatch(str(error), field="metadata")) from error
         config["metadata"].update(empty)
         if not served.custom and may_need_narrowing(body):
             narrow_integers(served.group, served.version, kind, config)
@@ -268,13 +303,25 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         except BadPatch as error:
             raise _untyped(self.served, {"name": self.name}, error) from error
 
-    def _report_repeated(self, lines: list[str]) -> None:
+    def _report_repeated(self) -> None:
         """Warns about repeated keys of a YAML body, or raises BadRequest, as the request says."""
+        lines = self.repeated
         if lines and self.options.validation == "Strict":
             problem = "\n  ".join(["error converting YAML to JSON: yaml: unmarshal errors:", *lines])
             raise BadRequest(f"error strict decoding YAML: {problem}")
         if self.options.validation != "Ignore":
             self.options.warnings.extend([one for one in lines if one not in self.options.warnings])
+
+
+def _type_of(config: Tree) -> str:
+    """The apiVersion and kind as upstream prints them, which reads a text only, and no kind beside a bad version."""
+    group, _, version = _text(config, "apiVersion").rpartition("/")
+    return "/, Kind=" if "/" in group else f"{group}/{version}, Kind={_text(config, 'kind')}"
+
+
+def _text(tree: Tree, name: str) -> str:
+    value = tree.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _empty_members(metadata: Any) -> Tree:
@@ -288,8 +335,7 @@ def _untyped(served: ServedResource, metadata: Tree, error: BadPatch) -> ApiErro
     """500, as upstream: the applied object is not of its kind, because of duplicate or missing keys of a list."""
     if error.field is None or error.field.startswith(("apiVersion", "metadata.managedFields")):
         return BadRequest(f"the object cannot be applied: {error}")
-    named = f"{metadata.get('namespace', '')}/{metadata['name']}; {served.group}/{served.version}, Kind={served.kind}"
-    return ApiError(f"failed to create typed patch object ({named}): {error}", code=500, reason="")
+    return _Untyped(served, metadata, str(error))
 
 
 def _check_version(version: str | None) -> None:
@@ -304,11 +350,12 @@ def _inconvertible(served: ServedResource, metadata: Tree, error: Undecodable) -
         return error
     if served.custom:  # an embedded object has no metadata of its type
         return _untyped(served, metadata, BadPatch(str(error), field="spec"))
-    named = f"{metadata.get('namespace', '')}/{metadata['name']}; {served.group}/{served.version}, Kind={served.kind}"
-    return ApiError(f"failed to convert new object ({named}) to proper version: {error}", code=500, reason="")
+    return _Untyped(served, metadata, str(error), failed="convert new object", suffix=" to proper version")
 
 
-def _check_fields(served: ServedResource, schema: Compiled, config: Tree, live: Tree | None) -> None:
+def _check_fields(
+    served: ServedResource, schema: Compiled, config: Tree, live: Tree | None, *, is_status_ignored: bool
+) -> None:
     defaulted = cast("Tree", copy_tree(config))
     unknown = schema.prune(defaulted)
     if unknown:
@@ -321,7 +368,9 @@ def _check_fields(served: ServedResource, schema: Compiled, config: Tree, live: 
         return
     # In a create or update, a null that the schema drops counts as absent; an apply would own a field without value.
     schema.default(defaulted)
-    dropped = [path.tokens for path, value in walk(config) if value is None and _is_absent(defaulted, path.tokens)]
+    # Nulls of a status are of no concern in a write that ignores it.
+    nulls = [path.tokens for path, value in walk(config) if value is None]
+    dropped = [one for one in nulls if _is_absent(defaulted, one) and not (is_status_ignored and one[0] == "status")]
     if not dropped:
         return
     merged = cast("Tree", copy_tree(config if live is None else overlay(live, config, served.shape())))
@@ -349,11 +398,12 @@ def _set_null(tree: Any, merged: Any, tokens: tuple[str | int, ...]) -> None:
 
 def _undeclared(served: ServedResource, metadata: Tree, unknown: list[str]) -> ApiError:
     """500, as upstream: the applied object has fields that its schema does not have."""
-    name = metadata.get("name", "")
-    named = f"{metadata.get('namespace', '')}/{name}; {served.group}/{served.version}, Kind={served.kind}"
     problems = [f".{path}: field not declared in schema" for path in unknown]
-    shown = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
-    return ApiError(f"failed to create typed patch object ({named}): {shown}", code=500, reason="")
+    return _Untyped(served, metadata, _listed(problems))
+
+
+def _listed(problems: list[str]) -> str:
+    return problems[0] if len(problems) == 1 else "\n  ".join(["errors:", *problems[: status_errors.MAX_CAUSES]])
 
 
 def _is_accepted(schema: Compiled, config: Tree) -> bool:
