@@ -219,17 +219,6 @@ async def test_a_built_in_kind_has_no_path_for_an_unknown_subresource(method: st
         assert error["message"] == "the server could not find the requested resource"
 
 
-@pytest.mark.parametrize(
-    ("part", "advice"),
-    [("exec", "run it on this machine"), ("attach", "kubectl logs -f"), ("portforward", "status.podIP")],
-)
-async def test_streaming_subresources_of_pods_are_rejected_with_advice(part: str, advice: str) -> None:
-    status, error = await send(make(), "POST", f"/api/v1/namespaces/default/pods/web/{part}", {})
-    assert (status, error["reason"]) == (404, "NotFound")
-    assert f"{part} is not supported by this server" in error["message"]
-    assert advice in error["message"]
-
-
 async def test_a_disabled_subresource_of_a_custom_resource_is_not_found() -> None:
     app = make()
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}

@@ -58,11 +58,6 @@ def _order_of_definitions(step: Any, theirs: Any, ours: Any) -> bool:
     return bool(lists[0] == lists[1])
 
 
-def _kubelet_resources(step: Any, theirs: Any, ours: Any) -> bool:
-    places = {one.path for one in differences(theirs, ours)}
-    return (step.get("do") or "").endswith(" /api/v1") and places == {"body.resources"}
-
-
 def _bytes_of_revision(step: Any, theirs: Any, ours: Any) -> bool:
     if "/controllerrevisions/" not in (step.get("do") or "") or theirs["status"] != 422:
         return False
@@ -82,7 +77,6 @@ INTENDED: dict[str, Callable[[Any, Any, Any], bool]] = {
     "no controller would remove the finalizer of a VolumeAttributesClass": _attributes_class,
     "endpoints may have loopback addresses, since pods are processes of this machine": _loopback,
     "no Service is created by a write to the status of one that does not exist": _service_of_status,
-    "discovery of the core group does not list what only a kubelet serves": _kubelet_resources,
     "the data of a ControllerRevision is compared as JSON, and not by its bytes": _bytes_of_revision,
     "the parameters of a device are compared as JSON, and not by their bytes": _bytes_of_parameters,
     "kube-apiserver lists the definitions of a group in no order": _order_of_definitions,

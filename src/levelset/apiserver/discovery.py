@@ -43,6 +43,8 @@ TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 READ_WRITE_VERBS = ("get", "patch", "update")
 PROXY_VERBS = ("create", "delete", *READ_WRITE_VERBS)
+STREAM_VERBS = ("create", "get")
+"""The verbs of what a client connects to by GET or POST: `exec`, `attach` and `portforward`."""
 # The Kubernetes version whose behaviour this server follows.
 VERSION: Mapping[str, str] = {
     "major": "1",
@@ -214,7 +216,8 @@ def subresources_of(served: ServedResource) -> list[Subresource]:
         elif data is None:
             found.append(Subresource(name, *served.gvk, ("get",)))
         else:
-            found.append(Subresource(name, data.group, data.version, data.kind, data.verbs))
+            verbs = STREAM_VERBS if data.verbs == ("connect",) else data.verbs
+            found.append(Subresource(name, data.group, data.version, data.kind, verbs))
     return found if served.custom else sorted(found, key=lambda subresource: subresource.name)
 
 

@@ -526,7 +526,7 @@ def _subresource(call: Call) -> HandlerResult:
     known = {"status": served.status, "scale": served.scale is not None, "log": served.logs is not None}
     if not known.get(part, part in served.subresources):
         # As upstream: built-in kinds have no such path, while one handler serves all paths of a custom resource.
-        raise not_found(served, call.name) if served.custom else no_such_resource(part)
+        raise not_found(served, call.name) if served.custom else no_such_resource()
     if part == "log" and method == "GET":
         assert served.logs is not None  # otherwise it would not be in `known`
         negotiate(call.request.headers.find("accept"), "log")

@@ -73,7 +73,7 @@ from levelset.apiserver.verbs.computed_kinds import ComputedSource, computed_han
 from levelset.apiserver.verbs.subresources.binding import bind
 from levelset.apiserver.verbs.subresources.eviction import Evictions
 from levelset.apiserver.verbs.subresources.pod_logs import LogSource, log_handler, reject_logs
-from levelset.apiserver.verbs.subresources.stream_handlers import StreamHandler, stream_handlers
+from levelset.apiserver.verbs.subresources.stream_handlers import StreamHandler, rejecting_handlers, stream_handlers
 from levelset.apiserver.verbs.subresources.stream_sources import StreamSources
 from levelset.apiserver.verbs.subresources.token_request import TokenRequests
 from levelset.apiserver.verbs.watch import feeds_of
@@ -657,6 +657,7 @@ def build_components(
     """Builds the components of a server on top of a storage; `rbac` authorizes users outside of `system:masters`."""
     kinds, client = Kinds(now=now, service_addresses=service_addresses), webhook_client or WebhookClient()
     kinds.serve_logs("", "Pod", reject_logs)
+    streams = kinds.serve_streams("", "Pod", rejecting_handlers())
     kinds.pods.service_accounts = cluster_defaults
     kinds.definitions.webhook_converter = lambda webhook: WebhookConverter(webhook, client, random)
     state = ServerState(storage, kinds.catalog, authenticator=authenticator, now=now, random=random)
@@ -665,6 +666,7 @@ def build_components(
     state.service_account_tokens = service_account_tokens = ServiceAccountTokens(state)
     authenticator.service_account_user = service_account_tokens.authenticate
     state.subresource_handlers["", "serviceaccounts", "token"] = TokenRequests(service_account_tokens).handle
+    state.stream_handlers.update(streams)
     state.subresource_handlers["", "pods", "eviction"] = Evictions().handle
     state.subresource_handlers["", "pods", "binding"] = state.subresource_handlers["", "bindings", ""] = bind
     state.read_handlers["", "componentstatuses"] = read_component_statuses

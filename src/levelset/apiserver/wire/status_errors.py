@@ -62,12 +62,6 @@ __all__ = [
 ]
 
 _JSON: Final = ("Content-Type", "application/json")
-_ALTERNATIVES: Final = {
-    "attach": "kubectl logs -f shows what a container writes",
-    "exec": "a Pod has no file system of its own: run it on this machine",
-    "portforward": "connect to status.podIP of the Pod, or to a Service's address, on this machine",
-}
-"""Alternatives to the subresources that stream from a container, which are not supported."""
 _PLAIN: Final = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
 
 
@@ -156,11 +150,9 @@ def cannot_write(served: ServedResource, name: str, problem: str) -> ServerFaile
     )
 
 
-def no_such_resource(subresource: str = "") -> NotFound:
+def no_such_resource() -> NotFound:
     """404: the group and version are served, but not the resource."""
-    alternative = _ALTERNATIVES.get(subresource)
-    hint = f": {subresource} is not supported by this server; {alternative}" if alternative else ""
-    return UnknownResource(f"the server could not find the requested resource{hint}")
+    return UnknownResource("the server could not find the requested resource")
 
 
 def page_not_found() -> Response:

@@ -9,7 +9,7 @@ import pytest
 from levelset.apiserver import ApiServer
 from levelset.http import Headers, Request, Response, read_all
 from tests.apiserver.support.admission_plugins import RecordingPlugin, adding, patching, rejecting
-from tests.apiserver.support.in_process_server import InProcessServer
+from tests.apiserver.support.in_process_server import InProcessServer, open_server
 from tests.apiserver.verbs.subresources.stream_client import open_socket
 from tests.apiserver.verbs.subresources.test_object_proxy import open_pod
 from tests.apiserver.verbs.subresources.test_streams import EXEC, PODS, V4, Ports, running
@@ -133,3 +133,50 @@ async def test_a_policy_decides_about_connections() -> None:
 
 async def _create(api: InProcessServer, path: str, name: str, spec: Any) -> None:
     await api.create(path, {"metadata": {"name": name}, "spec": spec})
+
+
+@pytest.mark.parametrize("part", ["exec?command=a&stdout=true", "attach?stdout=true", "portforward?ports=80"])
+async def test_a_server_without_nodes_admits_connections_too(part: str) -> None:
+    plugin = connecting(rejecting(message="not here", code=403))
+    async with ApiServer(admission=[plugin]) as server:
+        answer = await get(server, f"{PODS}/web/{part}")
+    assert (answer.status, len(plugin.requests)) == (403, 1)
+
+
+def pod(name: str, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"containers": [{"name": "a", "image": "b"}], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "message"),
+    [
+        ("free/exec?command=a&stdout=true", 400, "pod free does not have a host assigned"),
+        ("free/exec", 400, "pod free does not have a host assigned"),
+        ("free/attach", 400, "pod free does not have a host assigned"),
+        ("free/portforward", 400, "pod free does not have a host assigned"),
+        ("free/exec?container=zz", 400, "container zz is not valid for pod free"),
+        ("free/portforward?container=zz", 400, "pod free does not have a host assigned"),
+        ("missing/exec", 404, 'pods "missing" not found'),
+        ("bound/exec", 400, "no access to the node n: a Pod has no file system of its own: run it on this machine"),
+        ("bound/attach", 400, "no access to the node n: kubectl logs -f shows what a container writes"),
+        ("bound/portforward", 400, "connect to status.podIP of the Pod"),
+    ],
+)
+async def test_a_pod_of_a_server_without_nodes_is_not_reached(path: str, code: int, message: str) -> None:
+    path, _, query = path.partition("?")
+    async with open_server() as api:
+        for one in (pod("free"), pod("bound", nodeName="n")):
+            await api.create(PODS, one)
+        answers = [await api.send_query(method, f"{PODS}/{path}", query) for method in ("GET", "POST", "PUT")]
+    assert [one.status for one in answers] == [code, code, 405]
+    for answer in answers[:2]:
+        assert message in json.loads(await read_all(answer))["message"]
+
+
+async def test_discovery_has_the_connections_of_pods() -> None:
+    async with open_server() as api:
+        _, found = await api.request("GET", "/api/v1")
+    rows = {one["name"]: (one["kind"], one["verbs"]) for one in found["resources"]}
+    assert rows["pods/exec"] == ("PodExecOptions", ["create", "get"])
+    assert rows["pods/attach"] == ("PodAttachOptions", ["create", "get"])
+    assert rows["pods/portforward"] == ("PodPortForwardOptions", ["create", "get"])

@@ -196,7 +196,7 @@ async def test_ports_are_forwarded(carrier: str) -> None:
         (f"{PODS}/web/exec?command=a&stdout=1&container=none", 400, "container none is not valid"),
         (f"{PODS}/none/exec?command=a&stdout=1", 404, 'pods \\"none\\" not found'),
         (f"{PODS}/web/exec?command=a&stdout=1", 400, "Upgrade request required"),
-        (f"{PODS}/web/portforward", 404, "could not find the requested resource"),
+        (f"{PODS}/web/portforward", 400, "pod web does not have a host assigned"),
     ],
 )
 async def test_bad_requests_are_refused_before_the_upgrade(url: str, path: str, status: int, problem: str) -> None:

@@ -26,7 +26,7 @@ from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.errors import BadRequest
 from levelset.http import Request, Response
 
-__all__ = ["LogRequest", "LogSource", "log_handler", "reject_logs"]
+__all__ = ["LogRequest", "LogSource", "check_container", "log_handler", "reject_logs"]
 
 
 # Log lines are the text of programs: a browser must not take them for anything else.
@@ -67,11 +67,12 @@ async def reject_logs(
 ) -> Response:
     """Raises NotFound if the pod does not exist, otherwise BadRequest, as Kubernetes does for an unscheduled pod."""
     item = get_item(state, served, namespace, name)
-    _check_container(served_tree(served, item), name, request.parameter("container"))
+    check_container(served_tree(served, item), name, request.parameter("container"))
     raise BadRequest(f"pod {name} does not have a host assigned: this server runs no containers, so it has no logs")
 
 
-def _check_container(pod: Object, name: str, requested: str | None) -> None:
+def check_container(pod: Object, name: str, requested: str | None) -> None:
+    """Raises BadRequest if the Pod has no container of the requested name."""
     spec = map_member(pod, "spec")
     known = [one.get("name") for word in ("initContainers", "containers") for one in list_member(spec, word)]
     if requested and requested not in known:

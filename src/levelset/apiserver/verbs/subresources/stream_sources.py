@@ -177,7 +177,7 @@ ConnectPort = Callable[[int], Awaitable[PortConnection]]
 
 
 class StreamSources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node serves of a kind; a subresource without a source is not found."""
+    """What a node serves of a kind; a subresource without a source is refused, or not found if it is none of a Pod."""
 
     exec: Callable[[StreamRequest], Awaitable[RunCommand]] | None = None
     attach: Callable[[StreamRequest], Awaitable[RunCommand]] | None = None
