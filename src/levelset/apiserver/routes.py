@@ -552,8 +552,12 @@ def _connecting(handler: Callable[[Call], Awaitable[Response]]) -> Action:
         if chain is None or not chain.handles(served, path.subresource, state.catalog, ("CONNECT",)):
             return await handler(call)
         context = AdmissionContext(chain, _user(call), [], None, _audit_annotations(call))
-        request = await connect_admission.admitted(state, served, path, call.request, context)
-        response = await handler(replace(call, request=request))
+        try:
+            request = await connect_admission.admitted(state, served, path, call.request, context)
+            response = await handler(replace(call, request=request))
+        except ApiError as error:
+            error.warnings = tuple(_first_warnings(dict.fromkeys(context.warnings)))
+            raise
         return _with_warnings(response, context.warnings) if context.warnings else response
 
     return action

@@ -58,6 +58,7 @@ async def test_a_plugin_gets_the_options_of_a_command_as_an_object() -> None:
         ("attach?stdout=1&tty=", {"kind": "PodAttachOptions", "stdout": True, "tty": True}),
         ("portforward?ports=80&ports=443,8080", {"kind": "PodPortForwardOptions", "ports": [80, 443, 8080]}),
         ("portforward", {"kind": "PodPortForwardOptions"}),
+        ("exec", {"kind": "PodExecOptions", "command": None}),
         ("proxy/a/b%20c/?d=e", {"kind": "PodProxyOptions", "path": "/a/b%20c/"}),
         ("proxy", {"kind": "PodProxyOptions"}),
     ],
@@ -89,6 +90,17 @@ async def test_what_a_plugin_allows_is_carried_out_with_its_warnings() -> None:
     async with running(admission=[plugin]) as server, open_socket(server.url, RUN, V4) as client:
         assert client.head["warning"] == '299 - "think twice"'
         assert (await client.read_channels())[2] == b"a"
+
+
+def warning(allowed: bool) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda request: {**({} if allowed else rejecting(message="no")(request)), "warnings": ["think twice"]}
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_an_error_has_the_warnings_of_plugins(allowed: bool) -> None:
+    async with running(admission=[connecting(warning(allowed))]) as server:
+        answer = await get(server, EXEC.replace("/web/", "/missing/"))
+    assert (answer.status >= 400, dict(answer.headers)["Warning"]) == (True, '299 - "think twice"')
 
 
 async def test_what_a_mutating_plugin_changes_is_what_runs() -> None:

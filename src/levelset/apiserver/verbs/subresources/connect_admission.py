@@ -49,7 +49,7 @@ def proxied_path(served: ServedResource, path: str) -> tuple[str, str]:
 
 
 def _options(served: ServedResource, subresource: str, request: Request) -> Tree:
-    """The options of the request; as Go writes them, without those that are empty."""
+    """The options of the request; as Go writes them, without those that are empty, except for a command."""
     tree: Tree = {"kind": _KINDS[served.plural, subresource], "apiVersion": "v1"}
     given = request.parameters
     if subresource == "proxy":
@@ -61,8 +61,8 @@ def _options(served: ServedResource, subresource: str, request: Request) -> Tree
     tree |= {name: True for name in _FLAGS if is_true(request.parameter(name))}
     if container := request.parameter("container"):
         tree["container"] = container
-    if subresource == "exec" and (command := given.get("command")):
-        tree["command"] = list(command)
+    if subresource == "exec":
+        tree["command"] = list(given.get("command", ())) or None
     return tree
 
 
@@ -74,7 +74,7 @@ def _changed(served: ServedResource, subresource: str, request: Request, options
         return replace(request, path=proxied_path(served, request.path)[0] + rest)
     values: list[tuple[str, Any]] = []
     for name, value in options.items():
-        if name in ("kind", "apiVersion"):
+        if name in ("kind", "apiVersion") or value is None:
             continue
         values += [(name, one) for one in value] if is_list(value) else [(name, _text(value))]
     return replace(request, query=urlencode(values), _parameters=None)
