@@ -24,6 +24,32 @@ def test_an_object_of_another_type_is_rejected(words: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (
+            {"kind": "Foo"},
+            (
+                'Foo in version "v1" cannot be handled as a ConfigMap: no kind "Foo" is registered for version "v1" in '
+                'scheme "pkg/runtime/scheme.go:111"'
+            ),
+        ),
+        (
+            {"apiVersion": "apps/v1", "kind": "Deployment"},
+            (
+                'Deployment in version "v1" cannot be handled as a ConfigMap: converting (v1.Deployment) to '
+                "(core.ConfigMap): unknown conversion"
+            ),
+        ),
+        ({"apiVersion": "v2"}, "the API version in the data (v2) does not match the expected API version (v1)"),
+    ],
+)
+def test_an_object_of_another_type_is_named_as_by_kube_apiserver(words: dict[str, Any], problem: str) -> None:
+    with pytest.raises(Undecodable) as caught:
+        check_type(configmaps(make_state()[0]), words)
+    assert caught.value.message == problem
+
+
+@pytest.mark.parametrize(
     "words", [{"kind": None}, {"apiVersion": ""}, {"apiVersion": "example.com/v7"}, {"kind": ["x"]}]
 )
 def test_a_custom_resource_must_have_its_type(words: dict[str, Any]) -> None:
@@ -52,7 +78,7 @@ def test_a_missing_name_is_taken_from_the_path() -> None:
 
 
 def test_unknown_and_duplicate_fields_follow_the_field_validation() -> None:
-    expected = ['unknown field "metadata.odd"', 'unknown field "spec.bogus"', 'duplicate field "spec.color"']
+    expected = ['duplicate field "spec.color"', 'unknown field "metadata.odd"', 'unknown field "spec.bogus"']
     warned = WriteOptions(duplicates=("spec.color",))
     apply_schema(WIDGETS, widget(spec={"bogus": 1}), warned, dropped=["metadata.odd"])
     assert warned.warnings == expected

@@ -119,7 +119,14 @@ def test_a_yaml_body_that_is_not_an_object_is_a_bad_request(data: bytes) -> None
 def test_duplicate_fields_are_reported_and_the_last_one_wins() -> None:
     read = read_object(body(b'{"a":1,"spec":{"x":[{"y":1,"y":2}]},"a":2,"a":3}'))
     assert read.tree == {"a": 3, "spec": {"x": [{"y": 2}]}}
-    assert read.duplicates == ("a", "spec.x[0].y")
+    assert read.duplicates == ("spec.x[0].y", "a")
+
+
+def test_duplicates_are_reported_in_the_order_of_the_text_and_in_overwritten_values() -> None:
+    read = read_object(
+        body(b'{"spec": {"z": 1, "z": 2, "a": [{"b": 1, "b": 1}]}, "spec": {}, "kind": "A", "kind": "A"}')
+    )
+    assert (read.tree["spec"], read.duplicates) == ({}, ("spec.z", "spec.a[0].b", "spec", "kind"))
 
 
 def test_white_space_causes_no_false_duplicates() -> None:

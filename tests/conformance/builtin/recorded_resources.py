@@ -5,14 +5,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FILE", "NOT_SERVED", "normal_form", "openapi_of_definitions", "pod_security", "recorded"]
+__all__ = ["FILE", "normal_form", "openapi_of_definitions", "pod_security", "recorded"]
 
 FILE = Path(__file__).parent / "answers" / "served" / "resources.json"
-NOT_SERVED = {
-    "pods/attach": "there is no kubelet: streams into containers belong to a data plane",
-    "pods/exec": "there is no kubelet: streams into containers belong to a data plane",
-    "pods/portforward": "there is no kubelet: streams into containers belong to a data plane",
-}
 
 
 @cache

@@ -1,13 +1,14 @@
 """Decodes a request body as an object of its kind: type, name and namespace, schema, and unknown fields."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import Tree
 from levelset.apiserver.schema import field_errors
+from levelset.apiserver.schema.builtin_schemas import builtin_kind
 from levelset.apiserver.schema.validation import FINE
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
@@ -16,6 +17,8 @@ from levelset.errors import BadRequest, Cause
 
 __all__ = ["Check", "DecodedObject", "apply_schema", "check_name_and_namespace", "check_type"]
 
+_DEFINITIONS: Final = "apiextensions.k8s.io"
+_SCHEME: Final = "pkg/runtime/scheme.go:111"  # where upstream creates the table of its kinds
 Check = Callable[[], None]
 """Called if the schema does not accept an object as it is; may raise an error of its own."""
 
@@ -40,17 +43,33 @@ def check_type(served: ServedResource, tree: Tree) -> None:
     if served.custom and not (version and kind):
         missing = "kind" if not kind else "apiVersion"
         raise Undecodable(f"the object has no {missing}: it must be {served.kind} of {served.api_version}")
+    if not served.custom and isinstance(kind, str) and kind not in ("", served.kind):
+        raise _of_another_kind(served, str(version or served.api_version), kind)
     if version and version != served.api_version:
         problem = f"the API version in the data ({version}) does not match the expected API version"
         raise Undecodable(f"{problem} ({served.api_version})")
     if kind and kind != served.kind:
-        if not served.custom or not isinstance(kind, str):
+        if not isinstance(kind, str):
             raise Undecodable(f"{kind!r} is not the kind of this endpoint, {served.kind}")
         causes = [field_errors.invalid("kind", kind, f"must be {served.kind}")]
         if served.rules.expressions is not None:  # as upstream, which neither sets defaults nor validates the rest
             causes += served.rules.expressions(tree, None, causes)
         raise status_errors.invalid(served, _name(tree), causes, kind=kind)
     tree["apiVersion"], tree["kind"] = served.api_version, served.kind
+
+
+def _of_another_kind(served: ServedResource, version: str, kind: str) -> Undecodable:
+    """400 in the words of upstream, which converts the kinds that it knows, and cannot decode the others."""
+    group, _, name = version.rpartition("/")
+    # Definitions have a table of kinds of their own.
+    is_known = group == served.group or _DEFINITIONS not in (group, served.group)
+    if not is_known or builtin_kind(group, name, kind) is None:
+        problem = f'no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
+    else:
+        stored = served.group if served.storage_group is None else served.storage_group
+        target = stored.partition(".")[0] or "core"
+        problem = f"converting ({name}.{kind}) to ({target}.{served.kind}): unknown conversion"
+    return Undecodable(f'{kind} in version "{name}" cannot be handled as a {served.kind}: {problem}', problem=problem)
 
 
 def check_name_and_namespace(tree: Tree, namespace: str | None, name: str | None = None) -> None:
@@ -108,7 +127,9 @@ def _report_fields(served: ServedResource, unknown: Iterable[str], options: Writ
     # Of YAML, the parser says in which line a key is repeated; of JSON, the path is known.
     lines = [one for one in options.duplicates if one.startswith("line ")]
     problems = [f'unknown field "{path}"' for path in unknown]
-    problems += [f'duplicate field "{path}"' for path in options.duplicates if path not in lines]
+    repeated = [f'duplicate field "{path}"' for path in options.duplicates if path not in lines]
+    # Upstream prunes a custom resource after it has decoded it.
+    problems = [*repeated, *problems] if served.custom else [*problems, *repeated]
     if options.validation == "Strict":
         problems = ["\n  ".join(["yaml: unmarshal errors:", *lines]), *problems] if lines else problems
         raise status_errors.undecodable(served, f"strict decoding error: {', '.join(problems)}")

@@ -1,6 +1,7 @@
 """Content negotiation: the response format for an Accept header, and decoding of request bodies by Content-Type."""
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
@@ -13,7 +14,7 @@ from levelset.apiserver.wire.status_errors import no_representation, not_accepta
 from levelset.errors import BadObject, BadRequest
 from levelset.http import Request
 from levelset.objects import decode_tree
-from levelset.objects.json_tree import format_path, is_list, is_map
+from levelset.objects.json_tree import format_path, is_list
 from levelset.objects.lazy_pattern import Pattern
 
 __all__ = [
@@ -264,9 +265,7 @@ def find_duplicates(data: bytes, tree: Any) -> tuple[str, ...]:
             return ()
         if len(_NAME_ENDS.findall(data)) == _count_members(tree):
             return ()
-        repeated: list[tuple[dict[str, Any], list[str]]] = []
-        whole = json.loads(data, object_pairs_hook=lambda pairs: _record_duplicates(pairs, repeated))
-        return tuple(sorted(_paths(whole, repeated))) if repeated else ()
+        return tuple(dict.fromkeys(_repeated_paths(json.loads(data, object_pairs_hook=_Members), ())))
     except (ValueError, RecursionError, msgspec.MsgspecError):
         return ()
 
@@ -284,26 +283,19 @@ def _count_members(tree: Any) -> int:
     return found
 
 
-def _record_duplicates(
-    pairs: list[tuple[str, Any]], repeated: list[tuple[dict[str, Any], list[str]]]
-) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
+class _Members(list[tuple[str, Any]]):
+    """The members of a JSON object in the order of the text, with those that are repeated."""
+
+
+def _repeated_paths(value: Any, path: tuple[str | int, ...]) -> Iterator[str]:
+    """The paths of the members that are repeated, in the order of the text; also in values that are overwritten."""
+    if isinstance(value, _Members):
         seen: set[str] = set()
-        twice = [name for name, _ in pairs if name in seen or seen.add(name)]  # type: ignore[func-returns-value]  # add returns None
-        repeated.append((members, twice))
-    return members
-
-
-def _paths(whole: Any, repeated: list[tuple[dict[str, Any], list[str]]]) -> set[str]:
-    names = {id(members): twice for members, twice in repeated}
-    found: set[str] = set()
-    pending: list[tuple[tuple[str | int, ...], Any]] = [((), whole)]
-    while pending:
-        path, value = pending.pop()
-        if is_map(value):
-            found.update(format_path([*path, name]) for name in names.get(id(value), ()))
-            pending.extend(((*path, name), member) for name, member in value.items())
-        elif is_list(value):
-            pending.extend(((*path, index), member) for index, member in enumerate(value))
-    return found
+        for name, member in value:
+            if name in seen:
+                yield format_path([*path, name])
+            seen.add(name)
+            yield from _repeated_paths(member, (*path, name))
+    elif is_list(value):
+        for index, item in enumerate(value):
+            yield from _repeated_paths(item, (*path, index))

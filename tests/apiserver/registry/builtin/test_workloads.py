@@ -74,6 +74,17 @@ async def test_a_job_selects_its_own_pods() -> None:
     assert (spec["completions"], spec["parallelism"], spec["backoffLimit"], spec["suspend"]) == (1, 1, 6, False)
 
 
+@pytest.mark.parametrize(("labels", "is_checked"), [(None, False), ({}, True), ({"a": "b"}, True)])
+@pytest.mark.parametrize("name", ["-a", "a" * 64])
+async def test_labels_of_a_job_are_checked_if_its_template_has_some(
+    name: str, labels: dict[str, str] | None, is_checked: bool
+) -> None:
+    kinds = await KindsHarness.make()
+    template = {"metadata": {} if labels is None else {"labels": labels}, "spec": {**POD, "restartPolicy": "Never"}}
+    refused = await kinds.refused(JOBS, {"metadata": {"name": name}, "spec": {"template": template}})
+    assert ("metadata.labels" in refused, "spec.template.labels" in refused) == (is_checked, True)
+
+
 async def test_fields_that_the_server_adds_to_a_job_have_no_manager() -> None:
     kinds = await KindsHarness.make()
     made = await kinds.create(JOBS, {"spec": {"template": {"spec": {**POD, "restartPolicy": "Never"}}}})

@@ -6,6 +6,7 @@ from levelset.apiserver.registry.builtin.volumes import set_source_groups
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema.formats import INT64
+from levelset.objects.names import is_label_value
 
 __all__ = [
     "TEMPLATE_GENERATION",
@@ -26,7 +27,6 @@ __all__ = [
 
 DEPLOYMENT_ROLLING_UPDATE = {"maxUnavailable": "25%", "maxSurge": "25%"}
 ROLLING_UPDATE = "RollingUpdate"
-MAX_LABEL = 63
 
 
 def set_deployment_defaults(tree: Object) -> None:
@@ -144,6 +144,8 @@ def prepare_job_create(tree: Object) -> None:
     spec, metadata = tree["spec"], tree["metadata"]
     uid, template = metadata.get("uid"), spec["template"].setdefault("metadata", {})
     is_shared = not metadata.get("labels") or metadata["labels"] is template.get("labels")
+    # Upstream shares a map that is there: without one, it sets the labels of the Job after they have been checked.
+    is_checked = template.get("labels") is not None or is_label_value(metadata.get("name", ""))
     if not spec.get("manualSelector") and uid:
         labels = template["labels"] = dict(map_member(template, "labels"))
         for key in ("batch.kubernetes.io/controller-uid", "controller-uid"):
@@ -153,8 +155,7 @@ def prepare_job_create(tree: Object) -> None:
         selector = spec["selector"] = dict(map_member(spec, "selector"))
         chosen = selector["matchLabels"] = dict(map_member(selector, "matchLabels"))
         chosen.setdefault("batch.kubernetes.io/controller-uid", uid)
-    # Upstream shares the map, so the labels of a Job with a long name are not checked.
-    if is_shared and template.get("labels") and len(metadata.get("name", "")) <= MAX_LABEL:
+    if is_shared and template.get("labels") and is_checked:
         metadata["labels"] = dict(template["labels"])
 
 

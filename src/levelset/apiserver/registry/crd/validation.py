@@ -141,10 +141,10 @@ def _check_metadata_name(definition: Object) -> Iterator[Cause]:
     spec, metadata = definition["spec"], definition["metadata"]
     wanted = f"{spec['names'].get('plural') or ''}.{spec.get('group') or ''}"
     problem = 'must be spec.names.plural+"."+spec.group'
-    if metadata.get("name") != wanted:
-        yield field_errors.invalid("metadata.name", metadata.get("name"), problem)
     if metadata.get("generateName", wanted) != wanted:
         yield field_errors.invalid("metadata.generateName", metadata["generateName"], problem)
+    if metadata.get("name", wanted) not in ("", wanted):  # one that is missing has a cause of its own
+        yield field_errors.invalid("metadata.name", metadata["name"], problem)
 
 
 def _check_group(definition: Object) -> Iterator[Cause]:
