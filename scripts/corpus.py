@@ -5,7 +5,8 @@
     make record-corpus                                # records the answers of kube-apiserver again (builds it)
 
 The files are those of pinned modules of the Go module proxy (`corpus_sources.py`). `tests/corpus/differences.toml`
-names what is answered differently, with reasons; the exit code is 1 if something begins to differ or to agree.
+names what is answered differently, with reasons; the exit code is 1 if something begins to differ or to agree. The costs
+of all rules are compared, too (`corpus_costs.py`).
 """
 
 import argparse
@@ -21,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from scripts.corpus_costs import compare_costs, our_costs, read_costs, record_costs
 from scripts.corpus_models import check_models
 from scripts.corpus_sources import CACHE, fetch
 from scripts.e2e_suite import Expectations
@@ -194,8 +196,11 @@ def _test(given: argparse.Namespace, contents: list[tuple[str, Contents]]) -> in
         print(f"{len(here)} {word}, {sum(one.agrees for one in here)} answered as by kube-apiserver")
     skipped = sum(map(len, facts.values())) - len(compared)
     print(f"played in {time.monotonic() - began:.0f} s; {skipped} recorded answers are of modules that are not here")
+    costs = our_costs(contents)
+    different = compare_costs(read_costs(), costs)
+    print(f"{sum(map(len, costs.values()))} costs of rules in {len(costs)} schemas, {len(different)} schemas differ")
     expected = read_expectations()
-    changed = surprises(expected["answers"], {one.name: one.agrees for one in compared})
+    changed = different + surprises(expected["answers"], {one.name: one.agrees for one in compared})
     shown = [one for one in compared if not one.agrees and (given.all or not expected["answers"].failing(one.name))]
     _show(shown, forms, given.show)
     if not given.no_models:
@@ -227,6 +232,7 @@ def main(arguments: list[str]) -> int:
             print("Only the whole corpus can be recorded.")
             return 2
         record(join(contents))
+        record_costs(contents)
         return 0
     return _test(given, contents)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-__all__ = ["ETCD_VERSION", "KUBERNETES_VERSION", "Missing", "build", "main"]
+__all__ = ["ETCD_VERSION", "KUBERNETES_VERSION", "Missing", "build", "main", "run_go"]
 
 KUBERNETES_VERSION: Final = "1.36.4"
 ETCD_VERSION: Final = "3.6.8"
@@ -95,15 +95,16 @@ def _compile(program: _Program, work: Path) -> None:
     if program.module == _KUBERNETES:
         minor = program.version.partition(".")[2]
         replaced = [f"-replace=k8s.io/{name}=k8s.io/{name}@v0.{minor}" for name in _STAGING]
-        _run(["go", "mod", "edit", *replaced], work)
-    _run(["go", "mod", "edit", f"-require={program.module}@v{program.version}"], work)
+        run_go(["go", "mod", "edit", *replaced], work)
+    run_go(["go", "mod", "edit", f"-require={program.module}@v{program.version}"], work)
     version = f"v{program.version}"
     flags = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
     linked = " ".join(f"-X {package}.gitVersion={version}" for package in flags)
-    _run([*program.build, "-o", str(work / "program"), "-ldflags", f"-s -w {linked}", program.package], work)
+    run_go([*program.build, "-o", str(work / "program"), "-ldflags", f"-s -w {linked}", program.package], work)
 
 
-def _run(command: list[str], folder: Path) -> None:
+def run_go(command: list[str], folder: Path) -> None:
+    """Runs a command of Go in a folder, whose go.mod it may change; raises `Missing` with the end of its output."""
     environment = {**os.environ, "GOFLAGS": "-buildvcs=false -mod=mod", "CGO_ENABLED": "0", "GOGC": "800"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

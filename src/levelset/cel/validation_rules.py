@@ -38,6 +38,7 @@ __all__ = [
     "check_rule",
     "child_path",
     "compile_rules",
+    "estimated_costs",
     "field_path",
     "key_path",
 ]
@@ -211,6 +212,13 @@ def build_rules(schema: Schema, path: str) -> tuple[RuleNode, list[Finding]]:
     return root, [*builder.findings, *builder.total(path)]
 
 
+def estimated_costs(schema: Schema) -> dict[str, int]:
+    """The estimated costs of all rules and messageExpressions of a schema, by their paths in it."""
+    builder = _Builder(schema)
+    builder.node(schema, schema, _SchemaLocation("", is_root=True))
+    return builder.costs()
+
+
 class _SchemaLocation(msgspec.Struct, frozen=True):
     """The location of a sub-schema: how often its values may occur, and whether they have an old value."""
 
@@ -254,6 +262,10 @@ class _Builder:
         """The identities of the schemas that have rules, or something inside of them that has: few of them."""
         _find_ruled(schema, self._ruled)
         self._costs: list[tuple[int, str]] = []
+
+    def costs(self) -> dict[str, int]:
+        """The estimated costs that were observed, by path."""
+        return {path: cost for cost, path in self._costs}
 
     def total(self, path: str) -> list[Finding]:
         """The errors if all rules together may cost too much: the most expensive rules, and the schema."""
