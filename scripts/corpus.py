@@ -5,8 +5,8 @@
     make record-corpus                                # records the answers of kube-apiserver again (builds it)
 
 The files are those of pinned modules of the Go module proxy (`corpus_sources.py`). `tests/corpus/differences.toml`
-names what is answered differently, with reasons; the exit code is 1 if something begins to differ or to agree. The costs
-of all rules are compared, too (`corpus_costs.py`).
+names what is answered differently, with reasons; the exit code is 1 if something begins to differ or to agree. The
+costs of all rules are compared, too (`corpus_costs.py`).
 """
 
 import argparse

@@ -656,8 +656,6 @@ def build_components(
 ) -> ServerComponents:
     """Builds the components of a server on top of a storage; `rbac` authorizes users outside of `system:masters`."""
     kinds, client = Kinds(now=now, service_addresses=service_addresses), webhook_client or WebhookClient()
-    kinds.serve_logs("", "Pod", reject_logs)
-    streams = kinds.serve_streams("", "Pod", rejecting_handlers())
     kinds.pods.service_accounts = cluster_defaults
     kinds.definitions.webhook_converter = lambda webhook: WebhookConverter(webhook, client, random)
     state = ServerState(storage, kinds.catalog, authenticator=authenticator, now=now, random=random)
@@ -666,7 +664,7 @@ def build_components(
     state.service_account_tokens = service_account_tokens = ServiceAccountTokens(state)
     authenticator.service_account_user = service_account_tokens.authenticate
     state.subresource_handlers["", "serviceaccounts", "token"] = TokenRequests(service_account_tokens).handle
-    state.stream_handlers.update(streams)
+    _serve_pods_without_nodes(kinds, state)
     state.subresource_handlers["", "pods", "eviction"] = Evictions().handle
     state.subresource_handlers["", "pods", "binding"] = state.subresource_handlers["", "bindings", ""] = bind
     state.read_handlers["", "componentstatuses"] = read_component_statuses
@@ -701,6 +699,12 @@ def build_components(
     )
     app.add_page(ServerMetrics(state, holds_controllers=components.holds_controllers).page)
     return components
+
+
+def _serve_pods_without_nodes(kinds: Kinds, state: ServerState) -> None:
+    """Refuses logs and streams of Pods, until a node has sources for them."""
+    kinds.serve_logs("", "Pod", reject_logs)
+    state.stream_handlers.update(kinds.serve_streams("", "Pod", rejecting_handlers()))
 
 
 def _users_by_token(tokens: Iterable[str] | Mapping[str, User]) -> dict[str, User]:

@@ -25,7 +25,6 @@ from levelset.apiserver.schema.json_values import copy_tree, is_member, join
 from levelset.apiserver.schema.list_keys import duplicates, identity, is_unchanged, key_of
 from levelset.apiserver.schema.prune_and_default import Resolve, decode_as_go, fill, prune, without_nulls
 from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_list, as_map, read_schema
-from levelset.apiserver.schema.typed_errors import TypedErrors
 from levelset.apiserver.schema.validator_code import CodeGenerator, Function, Mode
 from levelset.errors import Cause, LevelsetError
 from levelset.objects import decode_tree, encode_tree
@@ -433,6 +432,8 @@ class Compiled:
 
     def typed_errors(self, tree: dict[str, Tree], shape: Shape) -> list[str]:
         """Why the tree is no object that could be merged by server-side apply, in the words of Kubernetes."""
+        from levelset.apiserver.schema.typed_errors import TypedErrors  # noqa: PLC0415 - of what is refused only
+
         found = TypedErrors(self._definitions.resolve)
         found.check_object(self._node, shape, tree)
         return found.errors
