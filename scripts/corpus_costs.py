@@ -68,7 +68,7 @@ def _schemas(contents: Sequence[tuple[str, Contents]]) -> Iterator[tuple[str, di
     for source, one in contents:
         for name, body in one.definitions.items():
             for version in body["spec"].get("versions") or ():
-                schema = (version.get("schema") or {}).get("openAPIV3Schema")
+                schema: Any = (version.get("schema") or {"openAPIV3Schema": None}).get("openAPIV3Schema")
                 if schema and "x-kubernetes-validations" in json.dumps(schema):
                     yield f"{source} {name} {version['name']}", schema
 

@@ -16,7 +16,7 @@ from levelset.errors import ApiError, BadRequest, Conflict
 from tests.apiserver.support.server_state import make_served, make_state, preload_kinds, widget
 
 APPLY = "application/apply-patch+yaml"
-DEPLOYMENT = {
+DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "a"},
@@ -54,10 +54,10 @@ def deployments() -> tuple[ServerState, ServedResource]:
 def changed(path: str, value: Any) -> Any:
     tree: Any = copy.deepcopy(DEPLOYMENT)
     *parents, last = path.split(".")
-    at = tree
+    at: Any = tree
     for one in parents:
-        at = at[int(one)] if isinstance(at, list) else at.setdefault(one, {})
-    at[int(last) if isinstance(at, list) else last] = value
+        at = at[int(one)] if one.isdigit() else at.setdefault(one, {})
+    at[int(last) if last.isdigit() else last] = value
     return tree
 
 

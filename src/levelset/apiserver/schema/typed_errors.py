@@ -18,12 +18,6 @@ __all__ = ["TypedErrors"]
 
 _UNDECLARED: Final = "field not declared in schema"
 _IDENTITY: Final = frozenset({"apiVersion", "kind"})
-_GO_TYPES: Final[dict[type, str]] = {
-    bool: "bool",
-    str: "string",
-    list: "[]interface {}",
-    dict: "map[string]interface {}",
-}
 
 
 class TypedErrors:
@@ -90,7 +84,7 @@ class TypedErrors:
         if kind == "string" and not isinstance(value, str):
             self._add(path, f"expected string, got &value.valueUnstructured{{Value:{_in_go(value)}}}")
         elif kind in ("integer", "number") and not numbers.is_number(value):
-            self._add(path, f"expected numeric (int or float), got {_GO_TYPES.get(type(value), '')}")
+            self._add(path, f"expected numeric (int or float), got {_go_type(value)}")
         elif kind == "boolean" and not isinstance(value, bool):
             self._add(path, f"expected boolean, got &{{{_printed(value)}}}")
 
@@ -142,6 +136,12 @@ def _printed(value: Tree) -> str:
     if value is None:
         return "<nil>"
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _go_type(value: Tree) -> str:
+    if isinstance(value, (dict, list)):
+        return "map[string]interface {}" if isinstance(value, dict) else "[]interface {}"
+    return "bool" if isinstance(value, bool) else "string"
 
 
 def _in_go(value: Tree) -> str:
