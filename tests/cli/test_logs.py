@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from levelset.apiserver import ApiServer
 from levelset.apiserver.kubeconfig_file import ConnectionInfo, write_kubeconfig
 from levelset.apiserver.verbs.subresources.pod_logs import LogRequest
+from levelset.cli import server_names
 from levelset.cli.commands import levelset
 from levelset.client import Client
 from tests.client.fixtures import website_crd
@@ -126,7 +127,8 @@ def complete(*words: str) -> list[str]:
     return [one.value for one in ShellComplete(levelset, {}, "levelset", "_X").get_completions(before, incomplete)]
 
 
-async def test_kinds_names_and_namespaces_are_completed_from_the_server() -> None:
+async def test_kinds_names_and_namespaces_are_completed_from_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_names, "_PATIENCE", 60.0)  # a user waits for two seconds at most
     async with serving() as client:
         await client.create(website_crd())
 
