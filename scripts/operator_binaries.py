@@ -34,6 +34,7 @@ OPERATORS: Final = {
     "jobset": Operator("sigs.k8s.io/jobset", "v0.10.1"),
     "lws": Operator("sigs.k8s.io/lws", "v0.8.0", "./cmd"),
     "cloudnative-pg": Operator("github.com/cloudnative-pg/cloudnative-pg", "v1.27.1", "./cmd/manager"),
+    "kueue": Operator("sigs.k8s.io/kueue", "v0.10.0", "./cmd/kueue"),
     "helm": Operator("helm.sh/helm/v4", "v4.3.1", "./cmd/helm"),
     "kro": Operator("github.com/kubernetes-sigs/kro", "v0.9.4", "./cmd/controller"),
     "prometheus-operator": Operator(
