@@ -353,12 +353,12 @@ def _prepare_update(
     counts = rules.generation and rules.increments and not is_noop
     if counts and (_content_differs(served, old, new) or _differ(by, before, metadata)):
         metadata["generation"] = before.get("generation", 0) + 1
+    if members is not None and not removed.is_written:
+        write_members(members, new)
     if options.admission is None:
         restore(removed)
         _validate_update(state, served, new, old, decoded.causes, options=options)
         _take_out(removed)
-    if members is not None and not removed.is_written:
-        write_members(members, new)
     if not is_tracked:
         metadata.pop("managedFields", None)
         return PreparedUpdate(new, changed=True)
@@ -491,6 +491,8 @@ def _validate(
     subresource: str = "",
 ) -> None:
     rules = served.rules
+    if rules.check_allocation is not None and not subresource:
+        _raise_causes(served, new, rules.check_allocation(new, old))
     if subresource and rules.validate_part is not None and old is not None:
         causes += rules.validate_part(new, old, subresource)
     elif rules.validate is not None:

@@ -85,6 +85,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     prepare_update: Callable[[Object, Object], None] | None = None
     # Sets what the server allocates for an updated object; returns what it added, which no manager owns.
     allocate_update: Callable[[Object, Object], list[Dropped]] | None = None
+    # Why what an object requests cannot be allocated: then nothing else of it is validated.
+    check_allocation: Callable[[Object, Object | None], list[Cause]] | None = None
     # Takes fields out of a new object that are off by default; the writer owns them nevertheless, as upstream.
     drop_disabled: Callable[[Object], list[Dropped]] | None = None
     # For an update through a subresource, which is named; the last argument is the time of the write.

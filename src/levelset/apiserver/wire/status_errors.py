@@ -42,6 +42,7 @@ __all__ = [
     "invalid",
     "invalid_options",
     "invalid_patch",
+    "join_causes",
     "method_not_allowed",
     "missing_namespace",
     "no_representation",
@@ -203,7 +204,7 @@ def too_many_values(limit: int) -> ApiError:
 def invalid_options(kind: str, causes: Sequence[Cause]) -> Invalid:
     """422: contradictory, unknown or invalid options of a request; `kind` is an options kind such as ListOptions."""
     details = {"group": "meta.k8s.io", "kind": kind}
-    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {_join_causes(causes)}', details=details, causes=causes)
+    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {join_causes(causes)}', details=details, causes=causes)
 
 
 def _status_details(error: ApiError) -> Tree:
@@ -302,13 +303,13 @@ def invalid(served: ServedResource, name: str, causes: Sequence[Cause], *, kind:
     details = details_of(served, name, kind=named)
     if not in_group:
         details.pop("group", None)
-    return Invalid(f'{group} "{name}" is invalid: {_join_causes(causes)}', details=details, causes=causes)
+    return Invalid(f'{group} "{name}" is invalid: {join_causes(causes)}', details=details, causes=causes)
 
 
 def invalid_patch(problem: str) -> Invalid:
     """422: the result of a patch is not an object of the kind."""
     cause = Cause("patch", "FieldValueInvalid", f"Invalid value: {problem}")
-    return Invalid(f' "" is invalid: {_join_causes([cause])}', causes=[cause])
+    return Invalid(f' "" is invalid: {join_causes([cause])}', causes=[cause])
 
 
 def missing_namespace(namespace: str) -> NotFound:
@@ -327,7 +328,8 @@ def _omitted(number: int) -> Cause:
     return Cause("", "FieldValueInvalid", f"and {number} more")
 
 
-def _join_causes(causes: Sequence[Cause]) -> str:
+def join_causes(causes: Sequence[Cause]) -> str:
+    """All causes in one sentence."""
     # What is reported several times is said once, as upstream.
     messages = list(dict.fromkeys(f"{one.field}: {one.message}" if one.field else one.message for one in causes))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"

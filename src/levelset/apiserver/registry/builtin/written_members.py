@@ -20,6 +20,7 @@ from levelset.patch.field_sets import Node
 from levelset.patch.merge_schema import Shape
 
 __all__ = [
+    "EmptyMap",
     "Members",
     "Removed",
     "has_list_keys",
@@ -126,6 +127,10 @@ def preload() -> None:
     _table()
 
 
+class EmptyMap(dict[str, Any]):
+    """An empty map, which Go does not write: rules tell it from an empty struct behind a pointer, which it does."""
+
+
 class Removed(list[Dropped]):
     """What `omit_empty` has removed; `is_written` is whether the rest is what Go writes already."""
 
@@ -204,7 +209,7 @@ def _remove(members: Members, tree: dict[str, Any], removed: Removed | None) -> 
         if removed is not None:
             removed.is_written = False  # a map around it may be empty now
             if is_map(value) or is_list(value):
-                removed.append((tree, name, value))
+                removed.append((tree, name, EmptyMap() if is_map(value) else value))
     for name, zero in members.zeros:
         if zero is None and not tree.get(name):
             if removed is None:

@@ -12,6 +12,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Tab
 from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
+from levelset.objects.json_tree import is_map
 
 __all__ = ["CORE_EVENT", "EVENT", "LEASE"]
 
@@ -96,8 +97,12 @@ def _new_event(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
     if kind not in ("Normal", "Warning"):
         out.append(field_errors.invalid("type", "", f"has invalid value: {kind}"))
     for name, known in (*UNSET[1:], UNSET[0]):
-        if not equal(tree.get(name), None):
+        if _is_set(tree.get(name)):
             out.append(field_errors.invalid(known, "", "needs to be unset"))
+
+
+def _is_set(value: Any) -> bool:
+    return any(map(_is_set, value.values())) if is_map(value) else bool(value)
 
 
 def _changed_event(new: Any, old: Any, _at: str, out: list[Cause]) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from levelset.apiserver.registry.builtin.services.allocator import Allocator
 from levelset.apiserver.registry.builtin.services.ip_families import HEADLESS, address_key, family_of
+from levelset.apiserver.registry.builtin.strategies import kind_rules
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
+from levelset.apiserver.wire.status_errors import join_causes
 from levelset.errors import ApiError, Cause, ConfigError
 
 __all__ = ["DEFAULT_SERVICE_CIDR", "ClusterIpAllocator"]
@@ -68,15 +70,18 @@ class ClusterIpAllocator:
         if addresses:
             spec["clusterIP"], spec["clusterIPs"] = addresses[0], addresses
 
-    def check(self, spec: Object, former: Object, owner: str) -> list[Cause]:
-        """The first error in the addresses that a Service requests beside those that it had; families are checked."""
+    def check(self, service: Object, former: Object, owner: str) -> list[Cause]:
+        """The first error in the addresses that a Service gets beside those that it had; families are checked."""
+        spec = map_member(service, "spec")
         addresses, before = list_member(spec, "clusterIPs"), list_member(former, "clusterIPs")
         if spec.get("type") == "ExternalName":
             return []  # nothing is allocated, and the rules refuse addresses
         for address in addresses[len(before) :]:
             if address == HEADLESS:
                 continue
-            problem = ""
+            problem = _refused_reference(service, address)
+            if problem:
+                return [field_errors.invalid("spec.clusterIPs", addresses, f"failed to allocate IP: {problem}")]
             if not self._ranges[family_of(address)].contains(address):
                 problem = "the provided network does not match the current range"
             elif not self._allocated.is_free(address_key(address), owner):
@@ -93,6 +98,14 @@ class ClusterIpAllocator:
     def reserve(self, service: Object, owner: str) -> Callable[[], None]:
         """Reserves the addresses of a Service until the returned function is called, after its write."""
         return self._allocated.reserve(_cluster_ips(service), owner)
+
+
+def _refused_reference(service: Object, address: str) -> str:
+    """Why the IPAddress that upstream creates for an address may not refer to its Service; empty if it may."""
+    metadata = map_member(service, "metadata")
+    parent = {"resource": "services", "namespace": metadata.get("namespace"), "name": metadata.get("name")}
+    causes = kind_rules("networking.k8s.io", "IPAddress").validate({"spec": {"parentRef": parent}}, None)
+    return f'IPAddress.networking.k8s.io "{address}" is invalid: {join_causes(causes)}' if causes else ""
 
 
 class _Range:

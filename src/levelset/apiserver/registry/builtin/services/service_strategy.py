@@ -29,6 +29,7 @@ class ServiceStrategy:
             default=set_service_defaults,
             prepare_create=self._prepare_create,
             allocate_update=self._allocate_update,
+            check_allocation=self._check_allocation,
             prepare_part=_prepare_part,
             validate=self._validate,
         )
@@ -86,7 +87,7 @@ class ServiceStrategy:
         spec = tree["spec"]
         complete_addresses(spec, None)
         if complete_families(spec, None, self._cluster_ips.families):
-            return  # refused by `_validate`, which must see what the client has sent
+            return  # refused by `_check_allocation`, which must see what the client has sent
         self._node_ports.allocate(spec)
         self._cluster_ips.allocate(spec)
 
@@ -107,14 +108,16 @@ class ServiceStrategy:
             added += _added(port, before, known[0] if known else {})
         return added
 
-    def _validate(self, new: Object, old: Object | None) -> list[Cause]:
+    def _check_allocation(self, new: Object, old: Object | None) -> list[Cause]:
         spec, former = map_member(new, "spec"), None if old is None else map_member(old, "spec")
         causes = complete_families(dict(spec), former, self._cluster_ips.families)
-        owner = "" if old is None else _owner(new)  # what another Service of the same name has is allocated, too
-        causes = causes or self._cluster_ips.check(spec, former or {}, owner)
-        causes = causes or self._node_ports.check_requested(spec, former or {}, owner)
-        causes = causes or kind_rules("", "Service").validate(new, old)
-        return causes or list(self._node_ports.check(spec, former or {}, owner))
+        causes = causes or self._cluster_ips.check(new, former or {}, _allocating_owner(new, old))
+        return causes or self._node_ports.check_requested(spec, former or {}, _allocating_owner(new, old))
+
+    def _validate(self, new: Object, old: Object | None) -> list[Cause]:
+        causes = kind_rules("", "Service").validate(new, old)
+        spec, former = map_member(new, "spec"), map_member(old or {}, "spec")
+        return causes or list(self._node_ports.check(spec, former, _allocating_owner(new, old)))
 
 
 def _added(now: Object, before: Object, former: Object) -> list[Dropped]:
@@ -169,6 +172,11 @@ def set_service_defaults(tree: Object) -> None:
         spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
+
+
+def _allocating_owner(new: Object, old: Object | None) -> str:
+    """Who requests values: what another Service of the same name has is allocated for a new one, too."""
+    return "" if old is None else _owner(new)
 
 
 def _owner(tree: Object) -> str:

@@ -178,7 +178,8 @@ def _gated_changes(after: Any, before: Any, out: list[Cause]) -> None:
     if affinity.get("nodeAffinity") != former_affinity.get("nodeAffinity"):
         _node_affinity_change(affinity.get("nodeAffinity"), former_affinity.get("nodeAffinity"), out)
         restored = {**affinity, "nodeAffinity": former_affinity.get("nodeAffinity")}
-        after["affinity"] = {name: value for name, value in restored.items() if value is not None}
+        others = {name: value for name, value in restored.items() if value is not None}
+        after["affinity"] = others or before.get("affinity")
 
 
 def _node_affinity_change(new: Any, old: Any, out: list[Cause]) -> None:
