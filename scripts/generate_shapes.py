@@ -55,8 +55,9 @@ def render(definitions: dict[str, Schema]) -> str:
     """The file's text: the kinds, then one definition per line, so that a change of Kubernetes reads well as a diff."""
     kinds = dict(sorted(find_kinds(definitions)))
     keys = key_fields(definitions)
-    speaking = find_speaking(definitions, keys)
-    cut = {name: cut_down(definitions[name], speaking, keys.get(name, set())) for name in speaking}
+    listing = find_listing(definitions)
+    speaking = find_speaking(definitions, keys, listing)
+    cut = {name: cut_down(definitions[name], speaking, keys.get(name, set()), listing) for name in speaking}
     reduced = reachable(cut, kinds.values())
     lines = [f"{quote(short(name))}:{compact(cut[name])}" for name in sorted(reduced, key=short)]
     names = [f"{quote(kind)}:{quote(short(name))}" for kind, name in kinds.items()]
@@ -89,21 +90,37 @@ def key_fields(definitions: dict[str, Schema]) -> dict[str, set[str]]:
     return found
 
 
-def find_speaking(definitions: dict[str, Schema], keys: dict[str, set[str]]) -> set[str]:
+def find_listing(definitions: dict[str, Schema]) -> set[str]:
+    """The definitions with sets or keyed lists, of their own or in definitions that they reference."""
+    listing: set[str] = set()
+    while more := {name for name, one in definitions.items() if name not in listing and has_lists(one, listing)}:
+        listing |= more
+    return listing
+
+
+def has_lists(schema: Schema, listing: set[str]) -> bool:
+    """Whether a schema has sets or keyed lists, or refers to one of these definitions."""
+    if schema.get(LIST_TYPE) in ("set", "map") or reference(schema) in listing:
+        return True
+    below = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]
+    return any(has_lists(one, listing) for one in below if isinstance(one, dict) and one)
+
+
+def find_speaking(definitions: dict[str, Schema], keys: dict[str, set[str]], listing: set[str]) -> set[str]:
     """The definitions with merge information, of their own or in definitions that they reference."""
     speaking: set[str] = set()
     while True:
         more = {
             name
             for name, schema in definitions.items()
-            if name not in speaking and cut_down(schema, speaking, keys.get(name, set()))
+            if name not in speaking and cut_down(schema, speaking, keys.get(name, set()), listing)
         }
         if not more:
             return speaking
         speaking |= more
 
 
-def cut_down(schema: Schema, speaking: set[str], keys: set[str]) -> Schema:
+def cut_down(schema: Schema, speaking: set[str], keys: set[str], listing: set[str]) -> Schema:
     """The part of a schema that merging needs; empty if there is none."""
     reduced: Schema = {word: schema[word] for word in WORDS if word in schema and schema[word] != SILENT.get(word)}
     target = reference(schema)
@@ -111,7 +128,7 @@ def cut_down(schema: Schema, speaking: set[str], keys: set[str]) -> Schema:
         reduced["$ref"] = short(target)
         if schema.get(MAP_TYPE) == "granular":
             reduced[MAP_TYPE] = "granular"  # though the type is atomic elsewhere
-    members = {name: cut_down(one, speaking, set()) for name, one in schema.get("properties", {}).items()}
+    members = {name: cut_down(one, speaking, set(), listing) for name, one in schema.get("properties", {}).items()}
     for name in keys & schema.get("properties", {}).keys():
         if "default" in schema["properties"][name]:
             members[name]["default"] = schema["properties"][name]["default"]
@@ -120,11 +137,12 @@ def cut_down(schema: Schema, speaking: set[str], keys: set[str]) -> Schema:
     needed = {name: member for name, member in sorted(members.items()) if member or name in declared}
     if needed:
         reduced["properties"] = needed
-    # The items of a list that is replaced whole are never inspected.
-    if "items" in schema and reduced and (items := cut_down(schema["items"], speaking, set())):
+    # The items of a list that is replaced whole are inspected only for what is repeated in their lists.
+    is_inspected = "items" in schema and (reduced or has_lists(schema["items"], listing))
+    if is_inspected and (items := cut_down(schema["items"], speaking, set(), listing)):
         reduced["items"] = items
     rest: Schema | None = schema.get("additionalProperties")
-    if rest and (others := cut_down(rest, speaking, set())):
+    if rest and (others := cut_down(rest, speaking, set(), listing)):
         reduced["additionalProperties"] = others
     return reduced
 

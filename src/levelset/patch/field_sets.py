@@ -504,6 +504,8 @@ def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> 
                     below = _specified_items(child, inner, strict=strict)
             elif not inner.atomic:
                 below = _specified_members(child, inner, strict=strict)
+            if below is None and strict and inner is not ANYTHING:
+                _check_whole(child, inner)
             if below is None or child == {}:
                 out[element] = {}
             elif known is None and not knows_all:  # `is_named`, inlined since it runs for every field
@@ -514,6 +516,21 @@ def _specified_members(tree: dict[str, Tree], shape: Shape, *, strict: bool) -> 
         mismatch.steps.append(field(name))
         raise
     return out
+
+
+def _check_whole(tree: Tree, shape: Shape) -> None:
+    """Checks the keys and items of lists inside a value that is owned as a whole."""
+    if isinstance(tree, dict):
+        _specified_members(tree, shape, strict=True)
+    elif isinstance(tree, list) and is_granular(shape):
+        _specified_items(tree, shape, strict=True)
+    elif isinstance(tree, list) and shape.item() is not ANYTHING:
+        for index, entry in enumerate(tree):
+            try:
+                _check_whole(entry, shape.item())
+            except _SchemaMismatch as mismatch:
+                mismatch.steps.append(f"i:{index}")
+                raise
 
 
 def _check_name(name: object) -> None:
@@ -527,6 +544,9 @@ def _specified_items(entries: list[Tree], shape: Shape, *, strict: bool) -> Node
         return None
     inner = shape.items or ANYTHING  # as `shape.item`, without the call
     if inner.atomic and not is_granular(inner):  # nothing inside is owned separately
+        if strict:
+            for entry in entries:
+                _check_whole(entry, inner)
         return {elements[0]: {}} if len(elements) == 1 else in_order({element: {} for element in elements})
     out: Node = {}
     element = ""
