@@ -51,6 +51,7 @@ from levelset.apiserver.wire.request_options import (
 )
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import (
+    Undecodable,
     method_not_allowed,
     no_such_resource,
     not_found,
@@ -391,9 +392,8 @@ def _review(call: Call) -> Response:
     given = reviewed.pop("status", None)  # of the client: Go clients send an empty one
     try:
         tree = access_reviews.evaluate_review(state, served, reviewed, _user(call))
-    except ApiError as error:  # also with 400: the review was decoded
-        error.warnings = tuple(_first_warnings(dict.fromkeys(options.warnings)))
-        raise
+    except ApiError as error:
+        raise _warned(error, options)  # noqa: B904 - it is the same error
     if served.kind == "SelfSubjectRulesReview":
         tree |= {"spec": {}, "metadata": {}}  # as upstream, which returns the status only
     elif served.kind == "TokenReview" and is_map(given):
@@ -596,7 +596,7 @@ def _decode_refused(call: Call, options: WriteOptions) -> None:
 
 def _warned(error: ApiError, options: WriteOptions) -> ApiError:
     """The error of a write with the warnings that came before it."""
-    if error.code != 400:  # of a body that could be decoded
+    if not isinstance(error, Undecodable):
         error.warnings = tuple(_first_warnings(dict.fromkeys(options.warnings)))
     return error
 

@@ -105,8 +105,9 @@ def decode_new(served: ServedResource, namespace: str | None, tree: Tree, option
     try:
         check_type(served, tree)
         dropped = meta.read_metadata(tree)
+        decoded = apply_schema_to_new(served, tree, options, dropped=dropped)
         check_name_and_namespace(tree, namespace)
-        return apply_schema_to_new(served, tree, options, dropped=dropped)
+        return decoded
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
 
@@ -121,12 +122,13 @@ def decode_replacement(
     try:
         check_type(served, tree)
         dropped = meta.read_metadata(tree)
+        if not is_other:
+            apply_schema(served, tree, options, dropped=dropped)
         check_name_and_namespace(tree, namespace, name)
-        if is_other:
-            return
-        apply_schema(served, tree, options, dropped=dropped)
         if "ownerReferences" in tree["metadata"]:
             _warn_of_owners(tree["metadata"], options)
+        if is_other:
+            return
         if served.rules.default is not None:
             served.rules.default(tree)  # which reads the times
     except BadTime as error:
@@ -331,7 +333,7 @@ def _prepare_update(
     is_noop = applied and served.custom and served.version != served.storage_version and same_object(old, new)
     check_type(served, new)
     dropped = meta.read_metadata(new)
-    check_name_and_namespace(new, before.get("namespace"), before["name"])
+    given: Tree = {"metadata": new["metadata"].copy()}
     given_fields = new["metadata"].get("managedFields")
     if served.custom and not given_fields:
         given_fields = None  # as in `apply_schema`
@@ -340,6 +342,7 @@ def _prepare_update(
     new = restrict_to_subresource(served, old, new, options.subresource)
     meta.inherit_metadata(new["metadata"], before)
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
+    check_name_and_namespace(given, before.get("namespace"), before["name"])
     is_tracked = is_tracked and decoded.is_tracked
     metadata = new["metadata"]
     disabled = [] if served.rules.drop_disabled is None else served.rules.drop_disabled(new)
