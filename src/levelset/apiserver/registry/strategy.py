@@ -106,10 +106,10 @@ def decode_new(served: ServedResource, namespace: str | None, tree: Tree, option
         check_type(served, tree)
         dropped = meta.read_metadata(tree)
         decoded = apply_schema_to_new(served, tree, options, dropped=dropped)
-        check_name_and_namespace(tree, namespace)
-        return decoded
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
+    check_name_and_namespace(tree, namespace)
+    return decoded
 
 
 def decode_replacement(
@@ -705,7 +705,7 @@ def track_new_object(served: ServedResource, tree: Tree, *, manager: str, now: s
     tracked = trackable(tree)
     members = None if served.custom else written_members(served)
     if members is not None:
-        for name in served.rules.unowned:
+        for name in (*served.rules.unowned, *(("status",) if served.status else ())):
             tracked.pop(name, None)
     fields = new_object_fields(tracked, served.shape(), members)
     if not fields:

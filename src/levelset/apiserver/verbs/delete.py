@@ -18,7 +18,7 @@ from levelset.apiserver.verbs.get_and_list import ListQuery, get_item, read_larg
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import DeleteOptions
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
-from levelset.errors import Conflict, NotFound
+from levelset.errors import NotFound
 from levelset.objects import decode_tree
 from levelset.objects.json_tree import is_map
 from levelset.storage import Item, Mismatch
@@ -167,10 +167,7 @@ def _check_preconditions(served: ServedResource, name: str, tree: Tree, options:
             raise status_errors.conflict(served, name, problem)
         if wanted and wanted != found:
             problem = f"the {field} in the precondition ({wanted}) does not match the {field} in record ({found})"
-            # Upstream names the Kind here, and the resource in all other conflicts.
-            kind = f"{served.kind}.{served.group}" if served.group else served.kind
-            text = f'Operation cannot be fulfilled on {kind} "{name}": {problem}. The object might have been {guess}'
-            raise Conflict(text, details=status_errors.details_of(served, name, kind=served.kind))
+            raise status_errors.other_object(served, name, f"{problem}. The object might have been {guess}")
 
 
 def _is_already_marked(served: ServedResource, tree: Tree, options: DeleteOptions) -> bool:

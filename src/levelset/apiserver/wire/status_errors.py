@@ -50,6 +50,7 @@ __all__ = [
     "no_unique_name",
     "not_acceptable",
     "not_found",
+    "other_object",
     "page_not_found",
     "stale",
     "status_response",
@@ -296,14 +297,22 @@ def forbidden(served: ServedResource, name: str, problem: str, *, causes: Sequen
 
 def invalid(served: ServedResource, name: str, causes: Sequence[Cause], *, kind: str | None = None) -> Invalid:
     """422: the object is invalid; `kind` replaces its Kind in the message."""
-    named = kind or served.kind
-    in_group = "" if named in _CORE_KINDS and not served.custom else served.group
     causes = causes if len(causes) <= MAX_CAUSES else [*causes[:MAX_CAUSES], _omitted(len(causes) - MAX_CAUSES)]
-    group = f"{named}.{in_group}" if in_group else named
-    details = details_of(served, name, kind=named)
-    if not in_group:
-        details.pop("group", None)
-    return Invalid(f'{group} "{name}" is invalid: {join_causes(causes)}', details=details, causes=causes)
+    qualified, details = _named_by_kind(served, name, kind or served.kind)
+    return Invalid(f'{qualified} "{name}" is invalid: {join_causes(causes)}', details=details, causes=causes)
+
+
+def other_object(served: ServedResource, name: str, problem: str) -> Conflict:
+    """409: the object to delete is not the one that the client means; upstream names its Kind here."""
+    qualified, details = _named_by_kind(served, name, served.kind)
+    return Conflict(f'Operation cannot be fulfilled on {qualified} "{name}": {problem}', details=details)
+
+
+def _named_by_kind(served: ServedResource, name: str, kind: str) -> tuple[str, dict[str, str]]:
+    """The Kind with its group, and the details of an object that is named by it."""
+    group = "" if kind in _CORE_KINDS and not served.custom else served.group
+    named = {"name": name} if name else {}
+    return (f"{kind}.{group}", {**named, "group": group, "kind": kind}) if group else (kind, {**named, "kind": kind})
 
 
 def invalid_patch(problem: str) -> Invalid:
