@@ -38,7 +38,7 @@ from levelset.apiserver.registry.object_decoder import (
     check_name_and_namespace,
     check_type,
 )
-from levelset.apiserver.resources.served_resource import Dropped, ServedResource
+from levelset.apiserver.resources.served_resource import Dropped, Rules, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
@@ -344,14 +344,21 @@ def _prepare_update(
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
     check_name_and_namespace(given, before.get("namespace"), before["name"])
     is_tracked = is_tracked and decoded.is_tracked
-    metadata = new["metadata"]
-    disabled = [] if served.rules.drop_disabled is None else served.rules.drop_disabled(new)
-    allocated = _apply_rules(state, served, new, old, options.subresource)
-    members = written_members(served)
-    removed = omit_empty(members, new) if members is not None else Removed()
+    metadata, rules = new["metadata"], served.rules
     if "ownerReferences" in metadata:
         _warn_of_owners(metadata, options)
-    rules = served.rules
+    _complete(state, served, new, old, options.subresource)
+    if given_fields is not None:
+        metadata["managedFields"] = given_fields
+    tracked = None
+    if requested is not None:
+        ignored = ignored_fields(served, options.subresource)
+        tracked = _track_update(state, served, old, requested, options, ignore=ignored)
+    elif is_tracked and not applied:  # before the rules of the kind set what no manager owns, as upstream
+        tracked = _track_written(state, served, old, new, options)
+    _apply_rules(rules, new, old, options.subresource)
+    members = written_members(served)
+    removed = omit_empty(members, new) if members is not None else Removed()
     by = () if options.subresource else rules.increments_by
     counts = rules.generation and rules.increments and not is_noop
     if counts and (_content_differs(served, old, new) or _differ(by, before, metadata)):
@@ -365,19 +372,22 @@ def _prepare_update(
     if not is_tracked:
         metadata.pop("managedFields", None)
         return PreparedUpdate(new, changed=True)
-    if given_fields is not None:
-        metadata["managedFields"] = given_fields
-    if applied:
+    if tracked is None:
         return _compare_applied(old, new)
-    restore(disabled)  # the writer owns them
-    _take_out(allocated)
-    prepared = _track_update(state, served, old, new, options)
-    _take_out(disabled)
-    restore(allocated)
-    if requested is None:
-        return prepared
-    tracked = _track_update(state, served, old, requested, options, ignore=ignored_fields(served, options.subresource))
-    return _with_owners(prepared, managed_fields(tracked.tree))
+    return _with_owners(old, new, tracked)
+
+
+def _track_written(
+    state: ServerState, served: ServedResource, old: Tree, new: Tree, options: WriteOptions
+) -> PreparedUpdate:
+    """The update with its managedFields, in the form in which Go writes it; `new` is left as it is."""
+    members = written_members(served)
+    removed = omit_empty(members, new) if members is not None else Removed()
+    if members is not None and not removed.is_written:
+        write_members(members, new)
+    tracked = _track_update(state, served, old, new, options)
+    restore(removed)
+    return tracked
 
 
 def _requested(served: ServedResource, old: Tree, new: Tree, subresource: str) -> Tree | None:
@@ -404,13 +414,14 @@ def _requested(served: ServedResource, old: Tree, new: Tree, subresource: str) -
     return requested
 
 
-def _with_owners(prepared: PreparedUpdate, entries: Any) -> PreparedUpdate:
-    """The prepared object with other managedFields."""
-    if json_equal(entries, managed_fields(prepared.tree)):
-        return prepared
-    metadata = {name: value for name, value in prepared.tree["metadata"].items() if name != "managedFields"}
+def _with_owners(old: Tree, new: Tree, tracked: PreparedUpdate) -> PreparedUpdate:
+    """The update with the managedFields that were tracked; the old object if it differs from it in their times only."""
+    entries = managed_fields(tracked.tree)
+    metadata = {name: value for name, value in new["metadata"].items() if name != "managedFields"}
     metadata |= {} if entries is None else {"managedFields": entries}
-    return PreparedUpdate({**prepared.tree, "metadata": metadata}, changed=True)
+    if not tracked.changed and same_object(old, new):
+        return PreparedUpdate(old, changed=False)
+    return _compare_applied(old, {**new, "metadata": metadata})
 
 
 def _validate_update(
@@ -464,18 +475,31 @@ def must_stay(served: ServedResource, tree: Tree) -> bool:
     return served.rules.held is not None and served.rules.held(tree)
 
 
-def _apply_rules(state: ServerState, served: ServedResource, new: Tree, old: Tree, subresource: str) -> list[Dropped]:
-    """Applies the rules of the kind to an update; returns what was allocated for it."""
+def _complete(state: ServerState, served: ServedResource, new: Tree, old: Tree, subresource: str) -> None:
+    """Completes an update as decoding it does: with defaults, and what Go writes for members that are absent."""
     rules = served.rules
     if subresource:
         if rules.prepare_part is not None:
             rules.prepare_part(new, old, subresource, meta.write_timestamp(state))
-        return []
+        return
     if rules.default is not None:
         rules.default(new)
+    if rules.complete_update is not None:
+        rules.complete_update(new)
+
+
+def _apply_rules(rules: Rules, new: Tree, old: Tree, subresource: str) -> None:
+    """Applies the rules of the kind to an update."""
+    if subresource:
+        if rules.preserve is not None:
+            rules.preserve(new, old)
+        return
+    if rules.drop_disabled is not None:
+        rules.drop_disabled(new)
     if rules.prepare_update is not None:
         rules.prepare_update(new, old)
-    return [] if rules.allocate_update is None else rules.allocate_update(new, old)
+    if rules.allocate_update is not None:
+        rules.allocate_update(new, old)
 
 
 def _take_out(members: list[Dropped]) -> None:

@@ -82,13 +82,17 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     default: Callable[[Object], None] | None = None
     admit_create: Callable[[Object], None] | None = None
     prepare_create: Callable[[Object], None] | None = None
+    # What Go writes into an update for members that are absent; their writer owns them.
+    complete_update: Callable[[Object], None] | None = None
+    # What the server sets in an update, and what it allocates for it: no manager owns that.
     prepare_update: Callable[[Object, Object], None] | None = None
-    # Sets what the server allocates for an updated object; returns what it added, which no manager owns.
-    allocate_update: Callable[[Object, Object], list[Dropped]] | None = None
+    allocate_update: Callable[[Object, Object], None] | None = None
     # Why what an object requests cannot be allocated: then nothing else of it is validated.
     check_allocation: Callable[[Object, Object | None], list[Cause]] | None = None
     # Takes fields out of a new object that are off by default; the writer owns them nevertheless, as upstream.
-    drop_disabled: Callable[[Object], list[Dropped]] | None = None
+    drop_disabled: Callable[[Object], None] | None = None
+    # What an update through a subresource leaves as it is, though its writer owns what it sent.
+    preserve: Callable[[Object, Object], None] | None = None
     # For an update through a subresource, which is named; the last argument is the time of the write.
     prepare_part: Callable[[Object, Object, str, str], None] | None = None
     # Records the user who creates an object in it.

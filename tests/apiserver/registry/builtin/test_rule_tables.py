@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from levelset.apiserver.registry.builtin.rules.checks import between, dns_label, one_of
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
@@ -16,6 +18,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     required,
     zero,
 )
+from levelset.apiserver.registry.builtin.written_members import EmptyMap
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 
@@ -85,17 +88,17 @@ def test_rules_of_a_kind_know_creates_updates_and_status():
     assert [one.field for one in kind.validate_part(new, old, "status")] == ["status.n"]
 
 
-def test_absent_and_empty_values_are_equal_as_in_go():
-    assert equal({"a": [], "b": {"c": ""}}, {})
+def test_absent_lists_and_maps_equal_empty_ones_as_in_go():
+    assert equal({"a": [], "b": EmptyMap()}, {})
     assert equal([{"a": 1, "b": None}], [{"a": 1}])
     assert not equal({"a": 1}, {})
     assert not equal([1], [1, 2])
 
 
-def test_a_false_that_is_written_differs_from_an_absent_one():
-    assert not equal({"automountServiceAccountToken": False}, {})
-    assert not equal({}, {"enableServiceLinks": False})
-    assert equal({"a": 0}, {})
+@pytest.mark.parametrize("value", [{}, "", 0, False])
+def test_what_else_is_empty_and_written_differs_from_what_is_absent(value: Any):
+    assert not equal({"a": value}, {})
+    assert not equal({}, {"a": value})
 
 
 def test_a_value_that_was_valid_is_not_checked_again_and_an_invalid_one_is():

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from levelset.apiserver.resources.json_members import list_member, map_member
-from levelset.apiserver.resources.served_resource import Dropped, Object
+from levelset.apiserver.resources.served_resource import Object
 from levelset.errors import BadQuantity
 from levelset.objects.quantity import Quantity
 
@@ -164,71 +164,63 @@ def set_canonical_list(resources: Any) -> None:
                 resources[name] = canonical(value, milli=True)
 
 
-def _drop_members(*names: str) -> Callable[[Object], list[Dropped]]:
-    def drop(tree: Object) -> list[Dropped]:
-        spec = map_member(tree, "spec")
-        return [(spec, name, spec.pop(name)) for name in names if name in spec]
+def _drop_members(*names: str) -> Callable[[Object], None]:
+    def drop(tree: Object) -> None:
+        _remove(map_member(tree, "spec"), *names)
 
     return drop
 
 
-def _drop_of_pod(*path: str) -> Callable[[Object], list[Dropped]]:
-    def drop(tree: Object) -> list[Dropped]:
+def _remove(members: Object, *names: str) -> None:
+    for name in names:
+        members.pop(name, None)
+
+
+def _drop_of_pod(*path: str) -> Callable[[Object], None]:
+    def drop(tree: Object) -> None:
         spec: Any = tree
         for name in path:
             spec = map_member(spec, name)
-        dropped: list[Dropped] = []
-        if "schedulingGroup" in spec:
-            dropped.append((spec, "schedulingGroup", spec.pop("schedulingGroup")))
+        spec.pop("schedulingGroup", None)
         for group in _CONTAINER_GROUPS:
             if group in spec:
                 for container in spec[group] or ():
                     if "lifecycle" in container:
-                        _drop_stop_signal(container, dropped)
-        return dropped
+                        _drop_stop_signal(container)
 
     return drop
 
 
-def _drop_stop_signal(container: Object, dropped: list[Dropped]) -> None:
+def _drop_stop_signal(container: Object) -> None:
     lifecycle = map_member(container, "lifecycle")
     if "stopSignal" in lifecycle:
-        dropped.append((lifecycle, "stopSignal", lifecycle.pop("stopSignal")))
+        del lifecycle["stopSignal"]
         if not lifecycle:
-            dropped.append((container, "lifecycle", container.pop("lifecycle")))
+            del container["lifecycle"]
 
 
 _drop_of_template: Final = _drop_of_pod(*_TEMPLATE)
 
 
-def _drop_of_stateful_set(tree: Object) -> list[Dropped]:
-    dropped = _drop_of_template(tree)
-    rolling = map_member(map_member(map_member(tree, "spec"), "updateStrategy"), "rollingUpdate")
-    if "maxUnavailable" in rolling:
-        dropped.append((rolling, "maxUnavailable", rolling.pop("maxUnavailable")))
-    return dropped
+def _drop_of_stateful_set(tree: Object) -> None:
+    _drop_of_template(tree)
+    _remove(map_member(map_member(map_member(tree, "spec"), "updateStrategy"), "rollingUpdate"), "maxUnavailable")
 
 
-def _drop_of_slice(tree: Object) -> list[Dropped]:
-    dropped: list[Dropped] = []
+def _drop_of_slice(tree: Object) -> None:
     for device in list_member(map_member(tree, "spec"), "devices"):
         for attribute in map_member(device, "attributes").values():
-            names = [name for name in _ATTRIBUTE_LISTS if name in attribute]
-            dropped += [(attribute, name, attribute.pop(name)) for name in names]
-        if "nodeAllocatableResourceMappings" in device:
-            name = "nodeAllocatableResourceMappings"
-            dropped.append((device, name, device.pop(name)))
-    return dropped
+            _remove(attribute, *_ATTRIBUTE_LISTS)
+        _remove(device, "nodeAllocatableResourceMappings")
 
 
-def _drop_of_service(tree: Object) -> list[Dropped]:
+def _drop_of_service(tree: Object) -> None:
     spec = map_member(tree, "spec")
-    if spec.get("type") != "ExternalName" or "internalTrafficPolicy" not in spec:
-        return []
-    return [(spec, "internalTrafficPolicy", spec.pop("internalTrafficPolicy"))]
+    if spec.get("type") == "ExternalName":
+        _remove(spec, "internalTrafficPolicy")
 
 
-DISABLED: Final[dict[tuple[str, str], Callable[[Object], list[Dropped]]]] = {
+DISABLED: Final[dict[tuple[str, str], Callable[[Object], None]]] = {
     ("coordination.k8s.io", "Lease"): _drop_members("strategy", "preferredHolder"),
     ("resource.k8s.io", "ResourceSlice"): _drop_of_slice,
     ("storage.k8s.io", "CSIDriver"): _drop_members("preventPodSchedulingIfMissing"),

@@ -220,8 +220,10 @@ def _rules(key: tuple[str, str]) -> Rules:
         default=DEFAULTERS.get(key),
         drop_disabled=normal_forms.DISABLED.get(key),
         prepare_create=_prepare_create(key),
-        prepare_update=_prepare_update(key),
+        complete_update=_complete_update(key),
+        prepare_update=PREPARE_UPDATE.get(key),
         prepare_part=_prepare_part(key),
+        preserve=workloads.preserve_template_generation if key == (APPS, "DaemonSet") else None,
         record_user=certificate_requests.record_user if key == CERTIFICATE_REQUEST else None,
         preserved_by_status=PRESERVED_BY_STATUS.get(key, ""),
         unowned=("spec",) if key == CERTIFICATE_REQUEST else (),
@@ -253,18 +255,15 @@ def _prepare_create(key: tuple[str, str]) -> Defaulter | None:
     return run
 
 
-def _prepare_update(key: tuple[str, str]) -> Callable[[Object, Object], None] | None:
-    prepare = PREPARE_UPDATE.get(key)
+def _complete_update(key: tuple[str, str]) -> Callable[[Object], None] | None:
     has_times = key in normal_forms.CONDITION_TIMES
     if key not in normal_forms.ZEROS and not has_times:
-        return prepare
+        return None
 
-    def run(new: Object, old: Object) -> None:
+    def run(new: Object) -> None:
         normal_forms.set_zeros(key, new)
         if has_times and "status" in new:
             normal_forms.set_status_zeros(key, new)  # decoding has dropped null
-        if prepare is not None:
-            prepare(new, old)
 
     return run
 

@@ -16,6 +16,7 @@ __all__ = [
     "prepare_daemon_set_update",
     "prepare_job_create",
     "prepare_labelled_part",
+    "preserve_template_generation",
     "set_cron_job_defaults",
     "set_daemon_set_defaults",
     "set_deployment_defaults",
@@ -179,12 +180,16 @@ def prepare_daemon_set_update(new: Object, old: Object) -> None:
     new["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: str(count)}
 
 
-def prepare_daemon_set_part(new: Object, old: Object, _subresource: str, _now: str) -> None:
-    """Keeps the annotation that counts the changes of the template."""
+def prepare_daemon_set_part(new: Object, _old: Object, _subresource: str, _now: str) -> None:
+    """Sets the default of the annotation that counts the changes of the template."""
+    new["metadata"]["annotations"] = {TEMPLATE_GENERATION: "0", **map_member(new["metadata"], "annotations")}
+
+
+def preserve_template_generation(new: Object, old: Object) -> None:
+    """Puts back the annotation that counts the changes of the template."""
     former = map_member(old["metadata"], "annotations").get(TEMPLATE_GENERATION)
     if former is not None:
-        annotations = map_member(new["metadata"], "annotations")
-        new["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: former}
+        new["metadata"]["annotations"] = {**map_member(new["metadata"], "annotations"), TEMPLATE_GENERATION: former}
 
 
 def prepare_labelled_part(new: Object, _old: Object, subresource: str, _now: str) -> None:

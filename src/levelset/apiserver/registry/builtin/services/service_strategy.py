@@ -10,7 +10,7 @@ from levelset.apiserver.registry.builtin.services.node_port_allocator import Nod
 from levelset.apiserver.registry.builtin.strategies import builtin_rules, kind_rules
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
-from levelset.apiserver.resources.served_resource import Dropped, Object, Rules, ServedResource
+from levelset.apiserver.resources.served_resource import Object, Rules, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, add_missing_claims, new_claims
 from levelset.errors import Cause
 
@@ -91,9 +91,8 @@ class ServiceStrategy:
         self._node_ports.allocate(spec)
         self._cluster_ips.allocate(spec)
 
-    def _allocate_update(self, new: Object, old: Object) -> list[Dropped]:
+    def _allocate_update(self, new: Object, old: Object) -> None:
         spec, former = new["spec"], map_member(old, "spec")
-        sent, ports = dict(spec), [dict(one) for one in list_member(spec, "ports")]
         self._node_ports.inherit(spec, former)
         self._node_ports.allocate(spec)
         _clear_former_type(spec, former)
@@ -101,12 +100,6 @@ class ServiceStrategy:
         causes = complete_families(spec, former, self._cluster_ips.families)
         if not causes and len(list_member(spec, "ipFamilies")) > len(list_member(former, "ipFamilies")):
             self._cluster_ips.allocate(spec)
-        added = _added(spec, sent, former)
-        for port, before in zip(list_member(spec, "ports"), ports, strict=True):
-            key = (port.get("port"), port.get("protocol"))
-            known = [one for one in list_member(former, "ports") if (one.get("port"), one.get("protocol")) == key]
-            added += _added(port, before, known[0] if known else {})
-        return added
 
     def _check_allocation(self, new: Object, old: Object | None) -> list[Cause]:
         spec, former = map_member(new, "spec"), None if old is None else map_member(old, "spec")
@@ -118,11 +111,6 @@ class ServiceStrategy:
         causes = kind_rules("", "Service").validate(new, old)
         spec, former = map_member(new, "spec"), map_member(old or {}, "spec")
         return causes or list(self._node_ports.check(spec, former, _allocating_owner(new, old)))
-
-
-def _added(now: Object, before: Object, former: Object) -> list[Dropped]:
-    """The members that were added to what a client sent, unless they are those of the former object."""
-    return [(now, name, value) for name, value in now.items() if name not in before and former.get(name) != value]
 
 
 def _prepare_part(new: Object, _old: Object, _subresource: str, _now: str) -> None:
