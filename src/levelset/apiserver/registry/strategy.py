@@ -17,6 +17,7 @@ from levelset.apiserver.registry.builtin.written_members import (
     Members,
     Removed,
     has_list_keys,
+    maps_in_atomic_lists,
     omit_empty,
     restore,
     without_structs,
@@ -385,6 +386,9 @@ def _track_written(
     removed = omit_empty(members, new) if members is not None else Removed()
     if members is not None and not removed.is_written:
         write_members(members, new)
+    if removed:  # Go compares whole lists by their memory, in which an empty list or map differs from an absent one
+        replaced = maps_in_atomic_lists(new, served.shape())
+        restore([one for one in removed if id(one[0]) in replaced])
     tracked = _track_update(state, served, old, new, options)
     restore(removed)
     return tracked

@@ -11,14 +11,13 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Table,
     Whole,
     always,
-    equal,
     immutable,
     on_create,
     remembered,
     required,
     zero,
 )
-from levelset.apiserver.registry.builtin.written_members import EmptyMap
+from levelset.apiserver.registry.builtin.written_members import EmptyMap, equal
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 

@@ -370,11 +370,15 @@ def _affinity(spec: Object, at: str) -> Iterator[str]:
                 yield f"{where}.{name}.podAffinityTerm.labelSelector: {_NULL_SELECTOR}"
 
 
-def _driver(driver: Object, _old: Object | None) -> Iterator[str]:
-    spec = map_member(driver, "spec")
-    if spec.get("tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None:
+def _driver(driver: Object, old: Object | None) -> Iterator[str]:
+    if _logs_tokens(driver) and not (old is not None and _logs_tokens(old)):
         advice = "set to true to prevent possible logging of tokens in volume attributes"
         yield f"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, {advice}"
+
+
+def _logs_tokens(driver: Object) -> bool:
+    spec = map_member(driver, "spec")
+    return bool(spec.get("tokenRequests")) and spec.get("serviceAccountTokenInSecrets") is None
 
 
 # By the first member that a warning is about, in the order of kube-apiserver; only those in the spec are called.

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
@@ -49,7 +50,7 @@ def set_driver_defaults(driver: Object) -> None:
 
 def prepare_driver_update(new: Object, old: Object) -> None:
     """Counts the changes of a CSIDriver, of which a new one has none."""
-    if new.get("spec") != old.get("spec"):
+    if not equal(new.get("spec"), old.get("spec")):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 

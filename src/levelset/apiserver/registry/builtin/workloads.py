@@ -3,6 +3,7 @@
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical_list
 from levelset.apiserver.registry.builtin.pods import set_pod_spec_defaults
 from levelset.apiserver.registry.builtin.volumes import set_source_groups
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema.formats import INT64
@@ -174,7 +175,7 @@ def prepare_daemon_set_create(tree: Object) -> None:
 def prepare_daemon_set_update(new: Object, old: Object) -> None:
     """Counts the changes of the template; a client cannot."""
     former = map_member(old["metadata"], "annotations").get(TEMPLATE_GENERATION, "1")
-    changed = map_member(new, "spec").get("template") != map_member(old, "spec").get("template")
+    changed = not equal(map_member(new, "spec").get("template"), map_member(old, "spec").get("template"))
     count = int(former) + changed if former.isdigit() else 1
     annotations = dict(map_member(new["metadata"], "annotations"))
     new["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: str(count)}

@@ -23,7 +23,9 @@ __all__ = [
     "EmptyMap",
     "Members",
     "Removed",
+    "equal",
     "has_list_keys",
+    "maps_in_atomic_lists",
     "may_need_narrowing",
     "narrow_integers",
     "omit_empty",
@@ -241,6 +243,26 @@ def without_zeros(members: Members, tree: dict[str, Any]) -> dict[str, Any]:
     return tree if changed is None else changed
 
 
+def equal(one: Any, other: Any) -> bool:
+    """Whether two values, as Go writes them, are equal: an absent list or map equals an empty one.
+
+    What else is empty and there is behind a pointer, so it differs from what is absent.
+    """
+    if one == other:
+        return True
+    if one is None or other is None:
+        return _is_empty(one if other is None else other)
+    if one.__class__ is dict and other.__class__ is dict:
+        return all(equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())
+    if one.__class__ is list and other.__class__ is list:
+        return len(one) == len(other) and all(map(equal, one, other))
+    return False
+
+
+def _is_empty(value: Any) -> bool:
+    return not value and value.__class__ in (list, EmptyMap)
+
+
 def has_list_keys(tree: Any, shape: Shape, members: Members | None) -> bool:
     """Whether all items of keyed lists have their keys; those of a struct are there unless Go leaves them out."""
     if is_map(tree):
@@ -256,6 +278,19 @@ def has_list_keys(tree: Any, shape: Shape, members: Members | None) -> bool:
         if not has_list_keys(item, shape.item(), members):
             return False
     return True
+
+
+def maps_in_atomic_lists(tree: Any, shape: Shape, *, is_inside: bool = False) -> set[int]:
+    """The ids of all maps inside lists that are replaced as a whole."""
+    found: set[int] = set()
+    if is_map(tree):
+        found |= {id(tree)} if is_inside else set()
+        for name, value in tree.items():
+            found |= maps_in_atomic_lists(value, shape.member(name), is_inside=is_inside)
+    elif is_list(tree):
+        for item in tree:
+            found |= maps_in_atomic_lists(item, shape.item(), is_inside=is_inside or shape.list_type == "atomic")
+    return found
 
 
 def _has_keys(item: Any, shape: Shape, omitted: frozenset[str] | None) -> bool:

@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import at_least, label_problems, subdomain_problems
-from levelset.apiserver.registry.builtin.rules.rule_tables import Endpoint, KindRules, Table, always, equal, required
+from levelset.apiserver.registry.builtin.rules.rule_tables import Endpoint, KindRules, Table, always, required
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause

@@ -22,12 +22,12 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
     Table,
     always,
-    equal,
     immutable,
     immutable_struct,
     required,
     value_at,
 )
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause

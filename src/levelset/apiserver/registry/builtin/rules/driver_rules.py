@@ -19,13 +19,13 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Required,
     Table,
     always,
-    equal,
     given,
     immutable,
     immutable_struct,
     required,
 )
 from levelset.apiserver.registry.builtin.rules.volume_rules import parameters, provisioner
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause

@@ -8,7 +8,8 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     label_key,
     positive_number,
 )
-from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Table, equal, immutable, on_create
+from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Table, immutable, on_create
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause

@@ -16,9 +16,9 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Table,
     Test,
     always,
-    equal,
     required,
 )
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause

@@ -17,11 +17,11 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
     Required,
     Table,
-    equal,
     immutable,
     on_create,
 )
 from levelset.apiserver.registry.builtin.rules.workload_rules import counts, selects
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.registry.time_zones import zone_names
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors

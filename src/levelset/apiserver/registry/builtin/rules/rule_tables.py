@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from levelset.apiserver.registry.builtin.written_members import EmptyMap
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -47,7 +47,6 @@ __all__ = [
     "Test",
     "Whole",
     "always",
-    "equal",
     "given",
     "immutable",
     "immutable_struct",
@@ -328,23 +327,3 @@ def value_at(tree: Any, path: str) -> Any:
             return None
         found = found.get(name)
     return found
-
-
-def equal(one: Any, other: Any) -> bool:
-    """Whether two values, as Go writes them, are equal: an absent list or map equals an empty one.
-
-    What else is empty and there is behind a pointer (`written_members.py`), so it differs from what is absent.
-    """
-    if one == other:
-        return True
-    if one is None or other is None:
-        return _is_empty(one if other is None else other)
-    if one.__class__ is dict and other.__class__ is dict:
-        return all(equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())
-    if one.__class__ is list and other.__class__ is list:
-        return len(one) == len(other) and all(map(equal, one, other))
-    return False
-
-
-def _is_empty(value: Any) -> bool:
-    return not value and value.__class__ in (list, EmptyMap)

@@ -20,10 +20,10 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Required,
     Table,
     always,
-    equal,
     immutable,
     on_create,
 )
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import BadSelector, Cause

@@ -14,7 +14,8 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_spec import (
     check_profiles,
     check_template,
 )
-from levelset.apiserver.registry.builtin.rules.rule_tables import Changes, Endpoint, KindRules, Table, equal, on_create
+from levelset.apiserver.registry.builtin.rules.rule_tables import Changes, Endpoint, KindRules, Table, on_create
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
