@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         object_of,
         optional_of,
     )
-    from levelset.cel.validation_rules import OMITTED, Finding, Rules, compile_rules
+    from levelset.cel.validation_rules import OMITTED, Finding, Rules, check_rules, compile_rules
     from levelset.cel.values import Made, plain_value
 
 __all__ = [
@@ -74,6 +74,7 @@ __all__ = [
     "ResourceCheck",
     "Rules",
     "Type",
+    "check_rules",
     "compile_rule",
     "compile_rules",
     "declared_type",
@@ -99,7 +100,7 @@ __getattr__, __dir__ = late_exports(
             "BOOL BYTES DOUBLE DURATION DYN INT NULL OPAQUE STRING TIMESTAMP UINT Type list_of map_of object_of "
             "optional_of"
         ),
-        "levelset.cel.validation_rules": "OMITTED Finding Rules compile_rules",
+        "levelset.cel.validation_rules": "OMITTED Finding Rules check_rules compile_rules",
         "levelset.cel.values": "Made plain_value",
     },
 )

@@ -36,6 +36,7 @@ __all__ = [
     "Rules",
     "build_rules",
     "check_rule",
+    "check_rules",
     "child_path",
     "compile_rules",
     "estimated_costs",
@@ -205,6 +206,13 @@ _MAX_DEPTH = 100
 Schema = Mapping[str, Any]
 
 
+def check_rules(schema: Schema, path: str) -> list[Finding]:
+    """The errors in the rules of a schema that is not structural: their expressions cannot be compiled."""
+    builder = _Builder(schema, compiles=False)
+    builder.node(schema, schema, _SchemaLocation(path, is_root=True))
+    return builder.findings
+
+
 def build_rules(schema: Schema, path: str) -> tuple[RuleNode, list[Finding]]:
     """The compiled rules of the schema at this path, and the errors found in them."""
     builder = _Builder(schema)
@@ -256,8 +264,9 @@ def _is_unrelated(schema: Schema) -> bool:
 
 
 class _Builder:
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, compiles: bool = True) -> None:
         self.findings: list[Finding] = []
+        self._compiles = compiles
         self._ruled: set[int] = set()
         """The identities of the schemas that have rules, or something inside of them that has: few of them."""
         _find_ruled(schema, self._ruled)
@@ -322,7 +331,7 @@ class _Builder:
             for finding in check_rule(rule, values, f"{place.path}.{_KEYWORD}[{index}]")
         ]
         self.findings += wrong
-        if wrong or not is_sound:
+        if wrong or not is_sound or not self._compiles:
             return
         kind = declared_type(values, is_root=place.is_root)
         if kind is None:
@@ -339,6 +348,7 @@ class _Builder:
         is_optional = rule.get("optionalOldSelf") is True
         known = Declarations({"self": kind, "oldSelf": optional_of(kind) if is_optional else kind})
         program = self._compiled(rule, "rule", known, path)
+        self._check_former(rule, program, place, path)
         if program is None:
             return None
         times = place.times if place.times is not None else MAX_REQUEST // (kind.min_size + 1)
@@ -346,7 +356,6 @@ class _Builder:
         message = self._compiled(rule, "messageExpression", known, path) if rule.get("messageExpression") else None
         if message is not None:
             self._observe(f"{path}.messageExpression", "estimated messageExpression cost", message.cost.most)
-        self._check_former(rule, program, place, path)
         return Rule(
             rule["rule"],
             program,
@@ -384,8 +393,8 @@ class _Builder:
         if cost > RULE_LIMIT:
             self.findings.append(Finding(path, "FieldValueForbidden", _over(name, cost, RULE_LIMIT)))
 
-    def _check_former(self, rule: Schema, program: Program, place: _SchemaLocation, path: str) -> None:
-        if "oldSelf" in program.uses:
+    def _check_former(self, rule: Schema, program: Program | None, place: _SchemaLocation, path: str) -> None:
+        if program is not None and "oldSelf" in program.uses:
             if place.unrelated:
                 message = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.unrelated}"
                 self.findings.append(Finding(f"{path}.rule", REASONS[0], message, rule["rule"]))

@@ -271,12 +271,14 @@ def check_structural(schema: Tree, path: str, *, status: bool = False) -> list[C
     return sorted(set(causes), key=lambda one: (one.field, one.reason, one.message))
 
 
+_POINTERS = ("additionalItems", "additionalProperties", "not")  # which may be empty and there, as in Go
+
+
 def _check_root(node: Node, path: str) -> list[Cause]:
     if node.type and node.type != "object":
         detail = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         return [field_errors.invalid(join(path, "type"), node.type, detail)]
-    surplus = sorted(name for name, value in node.raw.items() if value and name not in ROOT_WITH_STATUS)
-    if surplus:
+    if any((value or name in _POINTERS) and name not in ROOT_WITH_STATUS for name, value in node.raw.items()):
         detail = f"only {_ROOT_NAMES} fields are allowed at the root of the schema if the status subresource is enabled"
         return [field_errors.invalid(path, node.raw, detail)]
     return []

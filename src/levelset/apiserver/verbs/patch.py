@@ -134,7 +134,7 @@ def _change(
             strategy.decode_replacement(served, old["metadata"].get("namespace"), name, new, options)
             raise
         finally:
-            if media == STRATEGIC_PATCH and len(options.warnings) > 1:
+            if len(options.warnings) > 1:
                 _sort_unknown(options.warnings)
 
     def decoded(old: Tree, item: Item) -> strategy.PreparedUpdate:
@@ -148,7 +148,7 @@ def _change(
 
 
 def _sort_unknown(warnings: list[str]) -> None:
-    """Sorts the warnings about unknown fields, in place: as upstream, which converts the result of such a patch."""
+    """Sorts the warnings about unknown fields, in place: as upstream, which encodes the result of a patch."""
     places = [place for place, one in enumerate(warnings) if one.startswith("unknown field ")]
     for place, one in zip(places, sorted(warnings[place] for place in places), strict=True):
         warnings[place] = one

@@ -262,7 +262,6 @@ def _set_defaults(tree: Object) -> None:
     """Sets the defaults of a CRD."""
     spec = tree.setdefault("spec", {})
     names = spec.setdefault("names", {})
-    spec.setdefault("versions", [])
     for version in list_member(spec, "versions"):
         drop_unknown_keywords(map_member(version, "schema").get("openAPIV3Schema"))
     kind = names.get("kind") or ""

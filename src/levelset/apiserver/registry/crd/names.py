@@ -157,5 +157,5 @@ def _each(value: Any) -> list[str]:
 
 
 def _stored_versions(spec: Object, stored: list[str]) -> list[str]:
-    storage = next((one.get("name") for one in spec["versions"] if one.get("storage")), None)
+    storage = next((one.get("name") for one in list_member(spec, "versions") if one.get("storage")), None)
     return stored if storage is None or storage in stored else [*stored, storage]

@@ -191,7 +191,7 @@ def _check_versions(spec: Object) -> Iterator[Cause]:
     versions = list_member(spec, "versions")
     for index, version in enumerate(versions):
         yield from check_version(version, f"spec.versions[{index}]", is_alone=len(versions) == 1)
-    shown = versions or None
+    shown = spec.get("versions")
     if len({one.get("name") for one in versions}) != len(versions):
         yield field_errors.invalid("spec.versions", shown, "must contain unique version names")
     if sum(1 for one in versions if one.get("storage")) != 1:
@@ -204,17 +204,17 @@ def _check_versions(spec: Object) -> Iterator[Cause]:
 def _check_conversion(spec: Object) -> Iterator[Cause]:
     conversion = map_member(spec, "conversion")
     strategy, hook = conversion.get("strategy"), conversion.get("webhook")
-    if strategy == "None" and hook is not None:
+    if strategy == "Webhook":
+        yield from _check_webhook(hook)
+    elif hook is not None:
         words = "should not be set when strategy is not set to Webhook"
         if hook.get("clientConfig") is not None:
             yield field_errors.forbidden("spec.conversion.webhookClientConfig", words)
         if hook.get("conversionReviewVersions"):
             yield field_errors.forbidden("spec.conversion.conversionReviewVersions", words)
-    elif strategy == "Webhook":
-        yield from _check_webhook(hook)
-    elif not strategy:
+    if not strategy:
         yield field_errors.required("spec.conversion.strategy")
-    elif strategy != "None":
+    elif strategy not in ("None", "Webhook"):
         yield field_errors.not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
 
 
@@ -261,8 +261,13 @@ def _check_stored_versions(definition: Object) -> Iterator[Cause]:
     versions = list_member(definition["spec"], "versions")
     names = {one.get("name") for one in versions}
     stored = list_member(map_member(definition, "status"), "storedVersions")
-    if not stored and not any(one.get("storage") for one in versions):
+    storing = [one for one in versions if one.get("storage")]
+    if not stored and not storing:
         yield field_errors.invalid("status.storedVersions", None, "must have at least one stored version")
+    for one in storing[1:]:  # the first one is added to them
+        if one.get("name") not in (*stored, storing[0].get("name")):
+            detail = f"must have the storage version {one.get('name') or ''}"
+            yield field_errors.invalid("status.storedVersions", one, detail)
     for index, version in enumerate(stored):
         if version not in names:
             detail = (
@@ -295,7 +300,7 @@ def check_version(version: Object, path: str, *, is_alone: bool = False) -> list
         wrong = check_structural(schema, f"{path}.schema.openAPIV3Schema", status=status)
         if wrong and wrong[0].reason == field_errors.UNDECODABLE:
             raise Undecodable(f"the definition cannot be decoded: {wrong[0].field}: {wrong[0].message}")
-        causes += wrong or check_expressions(schema, f"{path}.schema.openAPIV3Schema")
+        causes += [*wrong, *check_expressions(schema, f"{path}.schema.openAPIV3Schema", is_structural=not wrong)]
         if not wrong:
             compile_schema(schema)  # now, in the thread of a large definition, rather than for the first object
     causes += _check_scale(map_member(version, "subresources").get("scale"), f"{path}.subresources.scale")
@@ -416,12 +421,14 @@ def _plain_names(text: str) -> tuple[str, ...] | None:
         return None
 
 
-def check_expressions(schema: Any, path: str) -> list[Cause]:
-    """Validates the CEL rules of the structural schema at this path."""
+def check_expressions(schema: Any, path: str, *, is_structural: bool = True) -> list[Cause]:
+    """Validates the CEL rules of the schema at this path; they are compiled if it is structural."""
     encoded = encode_tree(schema)
     if not _RULES.search(encoded):
         return []
-    causes = map(_cause, _compiled(encoded).problems)
+    from levelset.cel import check_rules  # noqa: PLC0415 - as below
+
+    causes = map(_cause, _compiled(encoded).problems if is_structural else check_rules(schema, _PATH))
     return [Cause(one.field.replace(_PATH, path), one.reason, one.message.replace(_PATH, path)) for one in causes]
 
 
