@@ -389,7 +389,7 @@ def _track_written(
     if removed:  # Go compares whole lists by their memory, in which an empty list or map differs from an absent one
         replaced = maps_in_atomic_lists(new, served.shape())
         restore([one for one in removed if id(one[0]) in replaced])
-    tracked = _track_update(state, served, old, new, options)
+    tracked = _track_update(state, served, old, new, options, ignore=ignored_fields(served, options.subresource))
     restore(removed)
     return tracked
 
@@ -576,7 +576,6 @@ def _track_update(
     if "managedFields" not in old["metadata"] and "managedFields" not in new["metadata"]:
         is_same = same_object(old, new)  # objects without managedFields are not tracked
         return PreparedUpdate(old if is_same else new, changed=not is_same)
-    is_reset = served.rules.preserved_by_status == "content"
     try:
         tracked = track_update(
             old,
@@ -586,15 +585,13 @@ def _track_update(
             now=meta.write_timestamp(state),
             api_version=served.api_version,
             subresource=options.subresource or None,
-            ignore=_ALL_BUT_STATUS if options.subresource == "status" and is_reset else ignore,
+            ignore=ignore,
         )
     except BadPatch as error:
         raise Undecodable(str(error)) from error
     members = written_members(served)
     if tracked.changed and members is not None:
         _disown_structs(members, managed_fields(tracked.object) or ())
-        if served.status and not options.subresource:
-            _disown_status(managed_fields(tracked.object) or ())
         entries: Any = managed_fields(tracked.object) or ()
         if not all(one["fieldsV1"] for one in entries):
             return _without_empty_owners(old, tracked.object)
@@ -610,13 +607,6 @@ def _without_empty_owners(old: Tree, new: Tree) -> PreparedUpdate:
     if same and same_object({**old, "status": None}, {**written, "status": None}):
         return PreparedUpdate(old, changed=False)
     return PreparedUpdate(written, changed=True)
-
-
-def _disown_status(entries: Any) -> None:
-    """Removes the status from what writers own that did not write it through its endpoint: it was only filled in."""
-    for entry in entries:
-        if "f:status" in entry["fieldsV1"] and "subresource" not in entry:
-            entry["fieldsV1"] = {name: one for name, one in entry["fieldsV1"].items() if name != "f:status"}
 
 
 def trackable_content(served: ServedResource, tree: Tree) -> Tree:

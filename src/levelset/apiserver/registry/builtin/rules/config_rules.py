@@ -28,6 +28,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     immutable,
     on_create,
 )
+from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -317,7 +318,7 @@ def _immutable_data(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
     if not new.get("immutable"):
         out.append(field_errors.forbidden("immutable", detail))
     for name in ("data", "binaryData"):
-        if new.get(name) != old.get(name):
+        if not equal(new.get(name), old.get(name)):
             out.append(field_errors.forbidden(name, detail))
 
 
