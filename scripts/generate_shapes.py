@@ -102,8 +102,9 @@ def has_lists(schema: Schema, listing: set[str]) -> bool:
     """Whether a schema has sets or keyed lists, or refers to one of these definitions."""
     if schema.get(LIST_TYPE) in ("set", "map") or reference(schema) in listing:
         return True
-    below = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(has_lists(one, listing) for one in below if isinstance(one, dict) and one)
+    below: list[Schema] = [*schema.get("properties", {}).values()]
+    below += [schema[word] for word in ("items", "additionalProperties") if isinstance(schema.get(word), dict)]
+    return any(has_lists(one, listing) for one in below)
 
 
 def find_speaking(definitions: dict[str, Schema], keys: dict[str, set[str]], listing: set[str]) -> set[str]:

@@ -22,7 +22,10 @@ def resource_flavor(name: str) -> dict[str, Any]:
 
 def cluster_queue(name: str, cpu: str, *, flavor: str = "default") -> dict[str, Any]:
     flavors = [{"name": flavor, "resources": [{"name": "cpu", "nominalQuota": cpu}]}]
-    spec = {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}]}
+    spec: dict[str, Any] = {
+        "namespaceSelector": {},
+        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}],
+    }
     return {"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
 
 

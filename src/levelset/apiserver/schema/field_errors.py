@@ -16,6 +16,7 @@ __all__ = [
     "forbidden",
     "invalid",
     "invalid_without_value",
+    "join_causes",
     "kind_of",
     "not_found",
     "not_supported",
@@ -124,3 +125,10 @@ def duplicate(field: str, value: Tree) -> Cause:
 def too_deep(field: str, limit: int) -> Cause:
     """A tree that is nested more deeply than the limit."""
     return Cause(field, "FieldValueInvalid", f"Invalid value: must not be nested more than {limit} levels deep")
+
+
+def join_causes(causes: Iterable[Cause]) -> str:
+    """All causes in one sentence."""
+    # What is reported several times is said once, as upstream.
+    messages = list(dict.fromkeys(f"{one.field}: {one.message}" if one.field else one.message for one in causes))
+    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"

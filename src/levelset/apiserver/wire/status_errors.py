@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import Tree
+from levelset.apiserver.schema.field_errors import join_causes
 from levelset.errors import (
     AlreadyExists,
     ApiError,
@@ -42,7 +43,6 @@ __all__ = [
     "invalid",
     "invalid_options",
     "invalid_patch",
-    "join_causes",
     "method_not_allowed",
     "missing_namespace",
     "no_representation",
@@ -335,10 +335,3 @@ def terminating_namespace(served: ServedResource, name: str, namespace: str) -> 
 
 def _omitted(number: int) -> Cause:
     return Cause("", "FieldValueInvalid", f"and {number} more")
-
-
-def join_causes(causes: Sequence[Cause]) -> str:
-    """All causes in one sentence."""
-    # What is reported several times is said once, as upstream.
-    messages = list(dict.fromkeys(f"{one.field}: {one.message}" if one.field else one.message for one in causes))
-    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"

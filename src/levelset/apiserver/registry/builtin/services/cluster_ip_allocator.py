@@ -10,7 +10,6 @@ from levelset.apiserver.registry.builtin.strategies import kind_rules
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
-from levelset.apiserver.wire.status_errors import join_causes
 from levelset.errors import ApiError, Cause, ConfigError
 
 __all__ = ["DEFAULT_SERVICE_CIDR", "ClusterIpAllocator"]
@@ -105,7 +104,7 @@ def _refused_reference(service: Object, address: str) -> str:
     metadata = map_member(service, "metadata")
     parent = {"resource": "services", "namespace": metadata.get("namespace"), "name": metadata.get("name")}
     causes = kind_rules("networking.k8s.io", "IPAddress").validate({"spec": {"parentRef": parent}}, None)
-    return f'IPAddress.networking.k8s.io "{address}" is invalid: {join_causes(causes)}' if causes else ""
+    return f'IPAddress.networking.k8s.io "{address}" is invalid: {field_errors.join_causes(causes)}' if causes else ""
 
 
 class _Range:
