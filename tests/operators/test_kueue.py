@@ -116,7 +116,7 @@ def test_a_job_waits_until_another_one_returns_its_quota(cluster: OperatorCluste
         return any(one["type"] == "QuotaReserved" and one["reason"] == "Pending" for one in conditions)
 
     cluster.wait(is_pending)
-    assert cluster.status("clusterqueue", "small")["pendingWorkloads"] == 1
+    cluster.wait(lambda: cluster.status("clusterqueue", "small").get("pendingWorkloads") == 1)
     assert (cluster.get("job", "waiting") or {})["spec"]["suspend"] is True
 
     cluster.kubectl("delete", "job", "long")
