@@ -375,7 +375,7 @@ def _prepare_update(
         return PreparedUpdate(new, changed=True)
     if tracked is None:
         return _compare_applied(old, new)
-    return _with_owners(old, new, tracked)
+    return _with_owners(served, old, new, tracked)
 
 
 def _track_written(
@@ -418,14 +418,18 @@ def _requested(served: ServedResource, old: Tree, new: Tree, subresource: str) -
     return requested
 
 
-def _with_owners(old: Tree, new: Tree, tracked: PreparedUpdate) -> PreparedUpdate:
+def _with_owners(served: ServedResource, old: Tree, new: Tree, tracked: PreparedUpdate) -> PreparedUpdate:
     """The update with the managedFields that were tracked; the old object if it differs from it in their times only."""
-    entries = managed_fields(tracked.tree)
-    metadata = {name: value for name, value in new["metadata"].items() if name != "managedFields"}
-    metadata |= {} if entries is None else {"managedFields": entries}
+    entries, metadata = managed_fields(tracked.tree), {**new["metadata"]}
+    metadata.pop("managedFields", None)
+    if entries is not None:
+        metadata["managedFields"] = entries
+    written = {**new, "metadata": metadata}
+    if tracked.changed and served.custom:  # no rules have changed it since it was tracked
+        return PreparedUpdate(written, changed=True)
     if not tracked.changed and same_object(old, new):
         return PreparedUpdate(old, changed=False)
-    return _compare_applied(old, {**new, "metadata": metadata})
+    return _compare_applied(old, written)
 
 
 def _validate_update(
