@@ -55,7 +55,7 @@ class ClusterAuthenticationController:
         await self.queue.resume([_NAME] if self._authorities else [])
 
     def _on_write(self, _served: ServedResource, before: Object | None, _after: Object | None) -> None:
-        metadata = {} if before is None else before["metadata"]
+        metadata: Object = {} if before is None else before["metadata"]
         if (metadata.get("namespace"), metadata.get("name")) == (_NAMESPACE, _NAME):
             self.queue.add(_NAME)
 

@@ -89,7 +89,7 @@ def _what_rules_read(spec: Any) -> bytes:
 
 
 def _read_of(container: Any) -> Any:
-    read = {**container, "image": bool(container.get("image"))}
+    read: dict[str, Any] = {**container, "image": bool(container.get("image"))}
     for name in _NOT_READ:
         read.pop(name, None)
     if read.get("env"):
