@@ -282,10 +282,28 @@ async def test_a_tunnel_forwards_data_in_both_directions() -> None:
 
 async def test_a_wrong_token_is_rejected_and_reported() -> None:
     async with inside("secret") as (control, data):
-        relay, lost = SocketRelay(), asyncio.Queue[str]()
-        await relay.connect("k", control=control, data=data, token="wrong", lost=lost.put_nowait)
-        assert "has exited" in await lost.get()
+        with pytest.raises(RelayFailed, match="refuses the token"):
+            await SocketRelay().connect("k", control=control, data=data, token="wrong", lost=print)
+
+
+async def test_connections_that_the_engine_accepts_before_the_proxy_listens_are_tried_again() -> None:
+    accepted = 0
+
+    async def engine_before_proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal accepted
+        accepted += 1
+        await reader.readline()
+        if accepted == 3:
+            writer.write(b'{"ready": true}\n')
+            await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(engine_before_proxy, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        relay, lost = SocketRelay(), list[str]()
+        await relay.connect("k", control=port, data=port, token="secret", lost=lost.append)
         await relay.close_all()
+    assert (accepted, lost) == (3, [])
 
 
 @asynccontextmanager

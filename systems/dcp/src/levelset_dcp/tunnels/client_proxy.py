@@ -1,10 +1,11 @@
 """The client proxy of a tunnel: runs inside a container, accepts connections there, and forwards them to the host.
 
 `python3 client_proxy.py CONTROL-PORT DATA-PORT`, with LEVELSET_TUNNEL_TOKEN in the environment. The host connects to
-the control port, authenticates with the token, and sends commands as lines of JSON: `{"open": 1, "port": 8080}` is
-answered by `{"opened": 1, "port": 8080}` or `{"failed": 1, "why": "..."}`; `{"close": 1}` has no answer. Each accepted
-connection is announced to the host with `{"came": 7, "tunnel": 1}`; the host then connects to the data port and sends
-the token and the number of the connection, and the two connections are joined.
+the control port and authenticates with the token, which is answered by `{"ready": true}` or `{"refused": "..."}`:
+without an answer it was not the proxy that accepted. Then it sends commands as lines of JSON: `{"open": 1, "port":
+8080}` is answered by `{"opened": 1, "port": 8080}` or `{"failed": 1, "why": "..."}`; `{"close": 1}` has no answer.
+Each accepted connection is announced to the host with `{"came": 7, "tunnel": 1}`; the host then connects to the data
+port and sends the token and the number of the connection, and the two connections are joined.
 
 It is copied into a container on its own, so it imports nothing but the standard library of any Python from 3.8 on.
 """
@@ -37,11 +38,13 @@ class Client:
     async def serve_control(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serves a control connection until it ends; a newer control connection replaces it."""
         if not await self._is_host(reader):
+            writer.write(b'{"refused": "the token"}\n')
             writer.close()
             return
         if self._control is not None:
             self._control.close()
         self._control = writer
+        self._send({"ready": True})
         try:
             while True:
                 line = await reader.readline()

@@ -66,8 +66,7 @@ class SocketRelay:
     async def connect(self, key: str, *, control: int, data: int, token: str, lost: Callable[[str], None]) -> None:
         """Connects to a client proxy, as soon as it listens."""
         await self.disconnect(key)
-        reader, writer = await _connect_control(control)
-        writer.write(f"{token}\n".encode())
+        reader, writer = await _connect_control(control, token)
         link = self._links[key] = _Link(writer, data, token)
         task = asyncio.create_task(self._listen(key, link, reader, lost), name=f"tunnel {key}")
         link.tasks.add(task)
@@ -159,14 +158,34 @@ class SocketRelay:
                 one.close()
 
 
-async def _connect_control(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to the control port of a client proxy, which may still be starting."""
+async def _connect_control(port: int, token: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the control port of a client proxy, which may still be starting.
+
+    The engine may accept a connection to a published port before the proxy listens, and drop it then.
+    """
     for left in reversed(range(_ATTEMPTS)):
-        with contextlib.suppress(OSError):
-            return await asyncio.open_connection("127.0.0.1", port)
+        with contextlib.suppress(OSError):  # of which TimeoutError is one
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            if await _authenticate(reader, writer, token):
+                return reader, writer
         if left:
             await timing.sleep(_PAUSE)
     raise RelayFailed(f"the client proxy does not listen on its control port, which is published on {port}")
+
+
+async def _authenticate(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str) -> bool:
+    """Whether the proxy has answered; raises RelayFailed if it refuses the token, and OSError."""
+    line = b""
+    try:
+        writer.write(f"{token}\n".encode())
+        async with timing.within(_ANSWER_TIMEOUT):
+            line = await reader.readline()
+    finally:
+        if b"ready" not in line:
+            writer.close()
+    if b"refused" in line:
+        raise RelayFailed("the client proxy refuses the token")
+    return b"ready" in line
 
 
 class FakeRelay:
