@@ -49,7 +49,7 @@ class _ClosedTransport(asyncio.Transport):
 
 _CLOSED: Final = _ClosedTransport()
 SECOND_CHECK: Final = 0.02
-"""Seconds in which the loop continues to write what a client has made room for."""
+"""Seconds in which the loop continues to write after a client has read."""
 _TCP_INFO_SENT: Final = 200
 """Where Linux has the number of sent bytes in its TCP_INFO, 64 bits wide; older kernels answer with less."""
 

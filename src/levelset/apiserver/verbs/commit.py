@@ -28,7 +28,7 @@ from levelset.storage import CancelledWrite, Change, Conditions, Item
 __all__ = ["WriteResult", "can_be_removed", "preview", "write"]
 
 MAX_OBJECT_BYTES: Final = 4 * 1024 * 1024
-"""The size limit of a stored object: more than the largest body, with room for the fields of the server."""
+"""The size limit of a stored object: more than the largest body, since the server adds fields."""
 
 
 class WriteResult(msgspec.Struct, frozen=True, gc=False):

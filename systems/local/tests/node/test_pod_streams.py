@@ -3,6 +3,8 @@
 import asyncio
 import io
 import tarfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,65 +49,63 @@ async def run(sources: StreamSources, it: Pod, *command: str, **query: str) -> t
     return code, client.output[STDOUT], client.output[STDERR]
 
 
-async def test_commands_output_and_ports_of_a_pod(cluster: Cluster, tmp_path: Path) -> None:
-    mounts = [{"name": "data", "mountPath": "/data"}]
-    volumes = [{"name": "data", "emptyDir": {}}]
-    async with machine_node(tmp_path) as node:
+@asynccontextmanager
+async def running_pod(
+    cluster: Cluster, folder: Path, volume: dict[str, Any], *mounts: dict[str, str]
+) -> AsyncGenerator[tuple[StreamSources, Pod], None]:
+    """The Pod `web`, ready, with mounts of the volume `data`, and the streams of its node."""
+    async with machine_node(folder) as node:
         reconciler = PodReconciler(node)
-        sources = pod_streams(node, reconciler.find_run)
         async with cluster.running(reconciler.controller(), node_controller(node)):
-            await cluster.create(pod("web", served(volumeMounts=mounts), volumes=volumes))
-            web = await cluster.until(WEB, is_ready)
-            # The environment of the container, its mount paths, and the exit code.
-            code, out, err = await run(sources, web, "sh", "-c", "echo $POD_IP; echo $0 >&2; exit 7", "/data/file")
-            assert (code, out) == (7, f"{status(web).pod_ip}\n".encode())
-            assert err.endswith(b"/containers/web/data/file\n")
-            with pytest.raises(ApiError, match="cannot start 'no-such-program'"):
-                await run(sources, web, "no-such-program")
-            with pytest.raises(BadRequest, match="container none is not valid"):
-                await run(sources, web, "ls", container="none")
-            assert sources.portforward is not None
-            connect = await sources.portforward(request(web))
-            connection = await connect(web_port())
-            connection.writer.write(b"GET / HTTP/1.0\r\n\r\n")
-            assert (await connection.reader.read()).endswith(b"hello")
-            connection.writer.close()
-            with pytest.raises(ConnectionRefusedError):
-                await connect(9)
-            # A command that hangs, and one that is attached, end with the container.
-            assert sources.attach is not None
-            attached = Collected()
-            attaching = asyncio.create_task(_call(await sources.attach(request(web)), attached))
-            hanging = asyncio.create_task(run(sources, web, "sleep", "600"))
-            await asyncio.sleep(0.1)
-            await cluster.delete(WEB)
-            assert (await hanging)[0] == 137
-            assert await attaching == 0
-            assert b"bye\n" in attached.output[STDOUT]
-            with pytest.raises(BadRequest, match="is not running"):
-                await run(sources, web, "ls")
+            mounted = [{"name": "data", **one} for one in mounts]
+            await cluster.create(pod("web", served(volumeMounts=mounted), volumes=[{"name": "data", **volume}]))
+            yield pod_streams(node, reconciler.find_run), await cluster.until(WEB, is_ready)
+
+
+async def test_commands_output_and_ports_of_a_pod(cluster: Cluster, tmp_path: Path) -> None:
+    async with running_pod(cluster, tmp_path, {"emptyDir": {}}, {"mountPath": "/data"}) as (sources, web):
+        # The environment of the container, its mount paths, and the exit code.
+        code, out, err = await run(sources, web, "sh", "-c", "echo $POD_IP; echo $0 >&2; exit 7", "/data/file")
+        assert (code, out) == (7, f"{status(web).pod_ip}\n".encode())
+        assert err.endswith(b"/containers/web/data/file\n")
+        with pytest.raises(ApiError, match="cannot start 'no-such-program'"):
+            await run(sources, web, "no-such-program")
+        with pytest.raises(BadRequest, match="container none is not valid"):
+            await run(sources, web, "ls", container="none")
+        assert sources.portforward is not None
+        connect = await sources.portforward(request(web))
+        connection = await connect(web_port())
+        connection.writer.write(b"GET / HTTP/1.0\r\n\r\n")
+        assert (await connection.reader.read()).endswith(b"hello")
+        connection.writer.close()
+        with pytest.raises(ConnectionRefusedError):
+            await connect(9)
+        # A command that hangs, and one that is attached, end with the container.
+        assert sources.attach is not None
+        attached = Collected()
+        attaching = asyncio.create_task(_call(await sources.attach(request(web)), attached))
+        hanging = asyncio.create_task(run(sources, web, "sleep", "600"))
+        await asyncio.sleep(0.1)
+        await cluster.delete(WEB)
+        assert (await hanging)[0] == 137
+        assert await attaching == 0
+        assert b"bye\n" in attached.output[STDOUT]
+        with pytest.raises(BadRequest, match="is not running"):
+            await run(sources, web, "ls")
 
 
 async def test_what_kubectl_cp_copies_from_a_mount_path_has_the_names_of_that_path(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    mounts = [
-        {"name": "data", "mountPath": "/srv/data"},
-        {"name": "data", "mountPath": "/etc/one", "subPath": "one"},
-    ]
-    volumes = [{"name": "data", "hostPath": {"path": str(tmp_path / "volume")}}]
+    volume = {"hostPath": {"path": str(tmp_path / "volume")}}
+    mounts = {"mountPath": "/srv/data"}, {"mountPath": "/etc/one", "subPath": "one"}
     await asyncio.to_thread((tmp_path / "volume").mkdir)
     await asyncio.to_thread((tmp_path / "volume" / "one").write_text, "1")
-    async with machine_node(tmp_path) as node:
-        reconciler = PodReconciler(node)
-        sources = pod_streams(node, reconciler.find_run)
-        async with cluster.running(reconciler.controller(), node_controller(node)):
-            await cluster.create(pod("web", served(volumeMounts=mounts), volumes=volumes))
-            web = await cluster.until(WEB, is_ready)
-            found = {
-                path: await asyncio.to_thread(_files, await run(sources, web, "tar", "cf", "-", path))
-                for path in ("/srv/data/one", "/srv/data", "/etc/one")
-            }
+    async with running_pod(cluster, tmp_path, volume, *mounts) as (sources, web):
+        found = {
+            path: await asyncio.to_thread(_files, await run(sources, web, "tar", "cf", "-", path))
+            for path in ("/srv/data/one", "/srv/data", "/etc/one")
+        }
     assert found == {
         "/srv/data/one": {"srv/data/one": b"1"},
         "/srv/data": {"srv/data/./one": b"1"},

@@ -212,7 +212,7 @@ def _scaled_down(new: ReplicaSetSize, olds: Sequence[ReplicaSetSize], limits: Ro
     if spare <= 0 or not _is_observed((new, *olds)):
         return sizes
     ranked = sorted(olds, key=_age)
-    for one in ranked:  # unavailable Pods first: deleting them makes room without losing availability
+    for one in ranked:  # unavailable Pods first: deleting them loses no availability
         cut = min(one.replicas - one.serving, spare)
         sizes[one.name] -= cut
         spare -= cut
