@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import math
 import os
 import signal
@@ -384,3 +385,28 @@ async def test_work_in_a_thread_may_call_into_the_loop_while_the_loop_waits_for_
     await asyncio.to_thread(loop.call_soon_threadsafe, called.set)
     await called.wait()
     assert loop.time() == 0.0
+
+
+def test_an_interrupt_in_a_task_is_raised_once_and_not_reported_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    async def wait_for_it() -> None:
+        await asyncio.wait([asyncio.create_task(interrupt())])
+
+    with pytest.raises(KeyboardInterrupt):
+        run(wait_for_it())
+    gc.collect()
+    assert caplog.records == []
+
+
+def test_an_error_that_no_one_awaits_is_still_reported(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise ValueError("lost")
+
+    async def wait_for_it() -> None:
+        await asyncio.wait([asyncio.create_task(fail())])
+
+    run(wait_for_it())
+    gc.collect()
+    assert "never retrieved" in caplog.text

@@ -458,6 +458,11 @@ class VirtualLoop(LeanLoop):
         if vars(self)["_asyncgens"]:
             self.run_until_complete(self.shutdown_asyncgens())
 
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """As of every loop, but for interrupts: `run` has raised them, although no one awaits the task they ended."""
+        if not isinstance(context.get("exception"), KeyboardInterrupt | SystemExit):
+            super().call_exception_handler(context)
+
     def close(self) -> None:
         """Closes the loop and stops its thread."""
         self.jobs.close()
