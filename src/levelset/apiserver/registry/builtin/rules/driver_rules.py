@@ -24,7 +24,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     immutable_struct,
     required,
 )
-from levelset.apiserver.registry.builtin.rules.volume_rules import parameters, provisioner
+from levelset.apiserver.registry.builtin.rules.volume_rules import INLINE_VOLUME_SPEC, parameters, provisioner
 from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
@@ -179,6 +179,8 @@ def _source(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     elif volume == "":
         missing = "must specify non empty persistentVolumeName"
         out.append(field_errors.required(f"{at}.persistentVolumeName", missing))
+    elif inline is not None:
+        INLINE_VOLUME_SPEC(inline, f"{at}.inlineVolumeSpec", out, None)
 
 
 def _named_volume(value: Any, at: str, out: list[Cause], _context: Any) -> None:

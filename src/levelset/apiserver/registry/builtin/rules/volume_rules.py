@@ -35,7 +35,7 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 
-__all__ = ["CLAIM", "STORAGE_CLASS", "VOLUME", "parameters", "provisioner"]
+__all__ = ["CLAIM", "INLINE_VOLUME_SPEC", "STORAGE_CLASS", "VOLUME", "parameters", "provisioner"]
 
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _SECRET: Final = Table(("name", required), ("namespace", required))
@@ -184,6 +184,46 @@ VOLUME_SPEC: Final = Table(
     ("storageClassName", dns_subdomain),
     ("volumeMode", one_of("Block", "Filesystem")),
     ("", _attributes_class),
+)
+
+
+_INLINE: Final = "in the context of inline volumes"
+
+
+def _not_inline(_value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    out.append(field_errors.forbidden(at, f"may not be specified {_INLINE}"))
+
+
+def _no_inline_capacity(value: Any, at: str, out: list[Cause], context: Any) -> None:
+    if value:  # an empty map is none in Go; the other members are pointers, where an empty struct counts
+        _not_inline(value, at, out, context)
+
+
+def _inline_only(value: str, detail: str) -> Any:
+    """A check that accepts one value, which is the default of a PersistentVolume."""
+
+    def check(given: Any, at: str, out: list[Cause], _context: Any) -> None:
+        if given != value:
+            out.append(field_errors.forbidden(at, f"{detail} {value} {_INLINE}"))
+
+    return check
+
+
+def _inline_driver(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    if value is None:
+        out.append(field_errors.required(at, f"has to be specified {_INLINE}"))
+
+
+INLINE_VOLUME_SPEC: Final = Table(
+    ("claimRef", _not_inline),
+    ("capacity", _no_inline_capacity),
+    ("csi", always(_inline_driver)),
+    ("accessModes", required, check_access_modes),
+    ("persistentVolumeReclaimPolicy", _inline_only("Retain", "may only be")),
+    ("nodeAffinity", _not_inline),
+    ("", _source),
+    ("storageClassName", _not_inline),
+    ("volumeMode", _inline_only("Filesystem", "may not specify volumeMode other than")),
 )
 
 
