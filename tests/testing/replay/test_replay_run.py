@@ -60,6 +60,21 @@ def test_child_tasks_timeouts_retries_and_errors_replay(tmp_path: Path) -> None:
     assert assert_replays(tmp_path / "run", controller).reconciles > 8
 
 
+def test_the_errors_of_a_reconciler_are_shown_without_an_error_of_the_replay(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    controller = Controller(Website, many_things, owns(Config), name="websites")
+
+    async def use(cluster: Cluster) -> None:
+        await create_and_update(cluster, ("broken", "nginx"))
+
+    record(tmp_path / "run", controller, use=use, allow_errors=True)
+    caplog.clear()
+    assert_replays(tmp_path / "run", controller)
+    raised = {one.exc_info[1] for one in caplog.records if one.exc_info}
+    assert {(type(one), one.__context__) for one in raised if one is not None} == {(ValueError, None)}
+
+
 def test_a_recording_of_the_first_format_replays() -> None:
     # `recordings/format_1.levelset` was recorded as the test above does, by the last version that wrote format 1.
     path = Path(__file__).parent / "recordings" / "format_1.levelset"

@@ -120,9 +120,7 @@ def _stopper(
 
 def _run(player: Replayer) -> None:
     """Runs a replay; in a thread of its own if an event loop runs in this one."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _is_loop_running():
         player.run()
         return
     errors: list[BaseException] = []
@@ -138,3 +136,12 @@ def _run(player: Replayer) -> None:
     thread.join()
     if errors:
         raise errors[0]
+
+
+def _is_loop_running() -> bool:
+    # A function of its own: what ran in the `except` block would chain this error to every error of a reconciler.
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
