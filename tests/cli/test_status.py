@@ -4,9 +4,11 @@ import asyncio
 import json
 import os
 import re
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,6 +28,7 @@ from levelset.runtime.manager.process_records import (
     remove_record,
     write_record,
 )
+from levelset.runtime.recording import recorder
 from tests.client.fixtures import Website, website
 from tests.runtime.manager.recording import open_server, websites
 
@@ -98,6 +101,28 @@ async def test_why_shows_the_reasons_and_the_result_of_each_reconcile(kind: str)
     assert re.search(rf"^fail {TIME} Website/default/bad by websites: gave_up in \d+\.\d ms$", shown, re.MULTILINE)
     assert "because it has changed" in shown or "because it was there at the start" in shown
     assert "GiveUp: cannot be served" in shown
+
+
+async def test_why_shows_a_reconcile_of_a_recording_at_the_time_at_which_the_running_manager_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wait(_: Website, __: Context) -> None:
+        await asyncio.sleep(0.5)
+
+    def slow() -> str:
+        time.sleep(1.5)  # what is found out before the first entry takes as long as it likes
+        return "1"
+
+    monkeypatch.setattr(recorder, "_installed_version", slow)
+    path = tmp_path / "run"
+    async with open_server() as server, Manager(server, admin=True, record=path) as manager:
+        manager.add(websites(wait))
+        await manager.client.create(website("blog"))
+        await manager.wait_idle()
+        running = json.loads((await invoke_async("why", "website/blog", "-o", "json")).output)
+    recorded = json.loads((await invoke_async("why", "website/blog", "--from", str(path), "-o", "json")).output)
+    live, later = (datetime.fromisoformat(one) for one in (running[0]["at"], recorded[0]["time"]))
+    assert abs(later - live) < timedelta(seconds=0.25)
 
 
 async def test_trigger_reconciles_the_object_once_more() -> None:

@@ -55,7 +55,8 @@ def _show(file: str, result: Replay) -> None:
     if result.difference is not None:
         click.echo(f"{mark('fail')} {result.difference}")
     else:
-        done = f"{result.reconciles} reconciles and {result.requests} requests in {result.seconds:.1f} s"
+        did = f"{_counted(result.reconciles, 'reconcile')} and {_counted(result.requests, 'request')}"
+        done = f"{did} in {result.seconds:.1f} s"
         click.echo(f"{mark('ok')} {file}: {done}, all as recorded")
     if result.is_partial:
         click.echo("the recording was switched on in a running process: what its code remembered then is not known")
@@ -63,6 +64,10 @@ def _show(file: str, result: Replay) -> None:
         click.echo("the recording is cut off: the process was killed, or still runs")
     for note in result.notes:
         click.echo(f"{mark('warn')} a replay cannot repeat this: {note}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _tree(result: Replay) -> dict[str, Any]:

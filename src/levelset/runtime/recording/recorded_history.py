@@ -58,6 +58,11 @@ class RecordedReconcile:
     end: End | None = None
     requests: list[tuple[Request, int | None]] = field(default_factory=list[tuple[Request, int | None]])
 
+    @property
+    def ended_at(self) -> int:
+        """Microseconds from the start to its end, as running managers show it; to its beginning if it has none."""
+        return (self.begin if self.end is None else self.end).at
+
     def lines(self) -> Sequence[str]:
         """What it did, for comparison with another run: requests with their answers, and the result."""
         made = [f"{entry_text(one)} -> {status or 'no response'}" for one, status in self.requests]
@@ -103,7 +108,7 @@ def reconciles_in(
     return [
         {
             "at": one.begin.at / 1e6,
-            "time": wall_time_of(start, one.begin.at),
+            "time": wall_time_of(start, one.ended_at),
             "number": one.number,
             **reconcile_tree(one, known[one.begin.controller]),
         }
@@ -220,7 +225,7 @@ def _controller_tree(
         "reconciles": len(own),
         "failing": sum(one in failed for one in last.values()),
         "errors": [
-            {**reconcile_tree(one, controller), "at": wall_time_of(start, one.begin.at)}
+            {**reconcile_tree(one, controller), "at": wall_time_of(start, one.ended_at)}
             for one in reversed(failed[-5:])
         ],
     }

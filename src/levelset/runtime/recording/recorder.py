@@ -109,17 +109,18 @@ class Recorder:
             max_bytes=options.max_bytes,
             cleaner=cleaner,
         )
+        installed = await asyncio.to_thread(_installed_version)
         self._values, self._paths = [], []
-        self._began = self._clock()
+        self._began, wall = self._clock(), datetime.now(UTC)  # at once: the times of all entries count from both
         client = self._cluster.client
         redacted = [*(("Secret",) if options.redact_secrets else ()), *options.redact]
         self._add(
             entries.Start(
                 at=0,
                 format=entries.FORMAT,
-                levelset=await asyncio.to_thread(_installed_version),
+                levelset=installed,
                 python=platform.python_version(),
-                wall=datetime.now(UTC).isoformat(),
+                wall=wall.isoformat(),
                 namespace=client.namespace,
                 only_namespace=client.only_namespace,
                 is_partial=is_partial,
