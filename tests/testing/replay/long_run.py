@@ -41,7 +41,8 @@ async def count(found: Config, ctx: Context) -> None:
 
 def controllers() -> list[Controller[Any]]:
     """Two of them, the second of which reconciles what the first one makes."""
-    return [Controller(Website, reconcile, owns(Config), name="websites"), Controller(Config, count, name="counter")]
+    websites = Controller(Website, reconcile, owns(Config), name="websites", concurrency=50)
+    return [websites, Controller(Config, count, name="counter")]
 
 
 def record_run(path: Path, websites: int) -> dict[str, Any]:

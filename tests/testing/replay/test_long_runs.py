@@ -15,7 +15,7 @@ import pytest
 
 from tests.testing.replay import long_run
 
-WEBSITES = int(os.environ.get("LEVELSET_REPLAY_WEBSITES", "1450"))
+WEBSITES = 1500
 REPLAYS = 20
 OTHERS = [one for one in os.environ.get("LEVELSET_REPLAY_PYTHONS", "").split(os.pathsep) if one]
 ROOT = Path(__file__).parents[3]
@@ -40,7 +40,7 @@ def test_ten_thousand_reconciles_replay_to_the_byte_in_twenty_processes_and_on_o
 ) -> None:
     path = str(tmp_path / "run")
     recorded = act(recorder, "record", path, str(WEBSITES))
-    assert recorded["reconciles"] >= 6 * WEBSITES
+    assert recorded["reconciles"] >= 10_000
     assert set(recorded["outcomes"]) >= {"done", "requeued", "retry", "failed", "gave_up", "gone"}
     again = REPLAYS if recorder == sys.executable else 3
     replayed = [act(recorder, "replay", path) for _ in range(again)]
