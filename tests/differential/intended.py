@@ -31,7 +31,7 @@ def _loopback(_step: Any, theirs: Any, ours: Any) -> bool:
 def _service_of_status(step: Any, theirs: Any, ours: Any) -> bool:
     path = (step.get("do") or "").partition(" ")[2]
     is_status = "/services/" in path and path.endswith("/status")
-    return is_status and ours["status"] == 404 and theirs["status"] in (201, 400, 422, 500)
+    return is_status and ours["status"] == 404 and theirs["status"] in (201, 400, 409, 422, 500)
 
 
 def _root_paths(step: Any, theirs: Any, ours: Any) -> bool:
@@ -72,11 +72,25 @@ def _bytes_of_parameters(step: Any, theirs: Any, ours: Any) -> bool:
     return is_device and theirs["status"] == ours["status"] == 200 and places == {"body.metadata.generation"}
 
 
+def _node_by_update(step: Any, theirs: Any, ours: Any) -> bool:
+    causes = (((theirs.get("body") or {}).get("details") or {}).get("causes")) or [{}]
+    is_refused = len(causes) == 1 and "pod updates may not change fields other than" in causes[0].get("message", "")
+    is_pod = "/pods/" in (step.get("do") or "") and ours["status"] == 200
+    return is_pod and is_refused and bool((ours["body"].get("spec") or {}).get("nodeName"))
+
+
+def _cell_without_column(step: Any, theirs: Any, ours: Any) -> bool:
+    is_table = "/ipaddresses" in (step.get("do") or "") and theirs["status"] == ours["status"]
+    return is_table and all(one.path.endswith(".cells") for one in differences(theirs, ours))
+
+
 INTENDED: dict[str, Callable[[Any, Any, Any], bool]] = {
     "kube-apiserver panics, and closes the connection": _panics,
     "no controller would remove the finalizer of a VolumeAttributesClass": _attributes_class,
     "endpoints may have loopback addresses, since pods are processes of this machine": _loopback,
     "no Service is created by a write to the status of one that does not exist": _service_of_status,
+    "a scheduler may set the node of a Pod by an update": _node_by_update,
+    "a row of an IPAddress has no cell without a column": _cell_without_column,
     "the data of a ControllerRevision is compared as JSON, and not by its bytes": _bytes_of_revision,
     "the parameters of a device are compared as JSON, and not by their bytes": _bytes_of_parameters,
     "kube-apiserver lists the definitions of a group in no order": _order_of_definitions,

@@ -49,6 +49,7 @@ class Known:
     id: str
     values: dict[str, str] = field(default_factory=dict)
     generated: dict[str, str] = field(default_factory=dict)
+    last_revision: str = "1"
 
     def fill(self, value: Any) -> Any:
         """Replaces the placeholders of a step."""
@@ -71,6 +72,10 @@ class Known:
         for word, member in (("rv", "resourceVersion"), ("uid", "uid"), ("continue", "continue")):
             if metadata.get(member):
                 self.values[f"{word}{number}"] = str(metadata[member])
+        # That of a list depends on what other sequences write meanwhile.
+        if "items" in body or "rows" in body:
+            self.values[f"rv{number}"] = self.last_revision
+        self.last_revision = self.values.get(f"rv{number}", self.last_revision)
         prefix, name = metadata.get("generateName"), metadata.get("name")
         if prefix and name and str(name).startswith(prefix) and len(name) > len(prefix):
             self.generated[name] = f"{prefix}<generated>"

@@ -76,6 +76,7 @@ _WITHOUT_TABLE: Final = frozenset(
     {"approval", "binding", "ephemeralcontainers", "eviction", "finalize", "resize", "token"}
 )
 """Subresources that upstream cannot show as a Table."""
+_PARTS_WITHOUT_TABLE: Final = frozenset({("bindings", ""), ("resourceclaims", "status")})
 _SYSTEM_METADATA: Final = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid")
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -102,7 +103,9 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     @property
     def chosen(self) -> ResponseFormat:
         """The response format that the client prefers for an object; raises 406 if it accepts none of ours."""
-        purpose: Purpose = "part" if self.path.subresource in _WITHOUT_TABLE else "object"
+        path = self.path
+        is_part = path.subresource in _WITHOUT_TABLE or (path.plural, path.subresource) in _PARTS_WITHOUT_TABLE
+        purpose: Purpose = "part" if is_part else "object"
         return negotiate(self.request.headers.find("accept"), purpose, custom=self.served.custom)
 
 
@@ -115,6 +118,17 @@ def find_action(call: Call) -> Action:
 
     It depends on the method and the path only, except for a GET of a collection, where the query decides.
     """
+    if call.request.method == "HEAD" and call.served.custom:  # upstream has one handler for all of their paths
+        return lambda call: _find_action(_as_get(call))(_as_get(call))
+    return _find_action(call)
+
+
+def _as_get(call: Call) -> Call:
+    given = call.request
+    return replace(call, request=Request("GET", given.path, given.query, given.headers, given.body, given.peer))
+
+
+def _find_action(call: Call) -> Action:
     state, served, path, request = call.state, call.served, call.path, call.request
     if path.watch:
         if request.method != "GET":
@@ -136,7 +150,7 @@ def find_action(call: Call) -> Action:
         # Same result as `_subresource`, decided once per path: status patches are frequent.
         return _patch if verb == "patch" and path.subresource == "status" and served.status else _subresource
     if verb is None or verb not in served.verbs:
-        raise _unsupported(call, verb)
+        return _unsupported(call, verb)
     if verb == "create" and access_reviews.is_review(served):
         return _review if call.state.shared is None else _review_current
     if (reader := state.read_handlers.get((served.group, served.plural))) is not None and request.method == "GET":
@@ -144,13 +158,17 @@ def find_action(call: Call) -> Action:
     return _VERBS[verb]
 
 
-def _unsupported(call: Call, verb: str | None) -> ApiError:
-    """The error of a method that a path does not support."""
+def _unsupported(call: Call, verb: str | None) -> Action:
+    """Raises the error of a method that a path does not support; of a custom resource, its action does."""
     if not call.served.custom:
-        return method_not_allowed()
-    if call.path.name is None and call.request.method in ("PUT", "PATCH"):
-        return BadRequest("name must be provided")  # as upstream, where the handler of all paths looks for it
-    return unsupported_verb(call.served, verb or "")
+        raise method_not_allowed()
+    # As upstream, where the handler of all paths looks for the name, after it has warned of a deprecated version.
+    is_nameless = call.path.name is None and call.request.method in ("PUT", "PATCH")
+
+    def refuse(call: Call) -> HandlerResult:
+        raise BadRequest("name must be provided") if is_nameless else unsupported_verb(call.served, verb or "")
+
+    return refuse
 
 
 def _writing(verb: Callable[[Call], Coroutine[Any, Any, Response]]) -> Action:
@@ -282,7 +300,10 @@ async def _create(call: Call) -> Response:
     state, served, request = call.state, call.served, call.request
     chosen = negotiate(request.headers.find("accept"), "object", custom=served.custom)
     options = _options_of_body(request, "CreateOptions", custom=served.custom)
-    body = read_object(request, custom=served.custom)
+    try:
+        body = read_object(request, custom=served.custom)
+    except BadRequest as error:
+        raise _unread(call, error) from error
     if body.duplicates:
         options = replace(options, duplicates=body.duplicates)
     if state.admission is not None or state.rbac is not None or served.prefix in state.write_checks:
@@ -294,6 +315,14 @@ async def _create(call: Call) -> Response:
     except ApiError as error:
         raise _warned(error, options)  # noqa: B904 - it is the same error
     return _write_response(call, chosen, options, written)
+
+
+def _unread(call: Call, error: BadRequest) -> BadRequest:
+    """The error of a body that cannot be read, with upstream's words for the absence of one."""
+    if call.request.body or call.served.custom:
+        return error
+    problem = "couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)"
+    return BadRequest(f"the object provided is unrecognized (must be of type {call.served.kind}): {problem}")
 
 
 def _options_of_body(request: Request, kind: OptionsKind, *, subresource: str = "", custom: bool) -> WriteOptions:
@@ -358,7 +387,7 @@ async def _review_current(call: Call) -> Response:
 
 def _complete_review(call: Call, metadata: Tree, version: str) -> None:
     """Makes the metadata of a review what upstream checks."""
-    if call.served.kind == "TokenReview":
+    if not call.served.namespaced:
         metadata.pop("namespace", None)
     if version:
         metadata["resourceVersion"] = version
@@ -383,6 +412,7 @@ def _review(call: Call) -> Response:
     # What is wrong is found by the evaluation.
     decoded = strategy.decode_new(served, call.namespace, body.tree, options)
     reviewed = body.tree
+    strategy.warn_of_owners(reviewed["metadata"], options)
     _complete_review(call, reviewed["metadata"], decoded.version)
     now = meta.write_timestamp(state)
     if served.kind == "SelfSubjectReview":

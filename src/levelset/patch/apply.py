@@ -25,6 +25,7 @@ from levelset.patch.managed_fields import (
     ManagedEntry,
     Managers,
     as_object,
+    conflict_order,
     entry_time,
     fit_to_schema,
     is_plain_apply,
@@ -322,10 +323,16 @@ def _applied(request: _ApplyRequest, stored: Managers) -> tuple[dict[str, Tree],
     mine = replace(request.entry, fields=wanted - NEVER_TRACKED)
     if mine.fields:
         # As upstream: only a change of the object is one of its time, even of a field that the endpoint resets.
-        if same_object(live, merged) and _is_without_reset(request, config):
+        if same_object(live, merged) and _has_version(live, config) and _is_without_reset(request, config):
             mine = replace(mine, time=None if last is None else last.time)
         settled[mine.key] = mine
     return merged, settled
+
+
+def _has_version(live: dict[str, Tree], config: dict[str, Tree]) -> bool:
+    """Whether the config has the resourceVersion of the live object, or none: another one counts as a change."""
+    given, found = (as_object(one.get("metadata") or {}) for one in (config, live))
+    return "resourceVersion" not in given or given["resourceVersion"] == found.get("resourceVersion")
 
 
 def _is_without_reset(request: _ApplyRequest, config: dict[str, Tree]) -> bool:
@@ -372,7 +379,7 @@ def _conflicts(request: _ApplyRequest, others: Managers, changes: Changes) -> di
         version = request.entry.api_version
         settled = fields_last_applied(request.live or {}, shape=request.shape, api_version=version)
         found = {key: fields - settled for key, fields in found.items()}
-    return {key: fields for key, fields in sorted(found.items()) if fields}
+    return {key: found[key] for key in sorted(found, key=lambda key: conflict_order(others[key])) if found[key]}
 
 
 def _conflict_error(managers: Managers, conflicts: Mapping[EntryKey, FieldSet]) -> ApplyConflict:

@@ -36,10 +36,11 @@ def apply_operations(
     422, as it does for PatchFailed). The whole patch is parsed before the first operation is applied.
 
     `like_kubernetes` allows what kube-apiserver allows beyond the RFC: `replace` may add a member to a map,
-    `copy` of a missing member copies null, and a missing member passes the `test` for null. All `copy` operations
+    `copy` of a missing member copies null, a missing member passes the `test` for null, and an operation without
+    a value has null. All `copy` operations
     together may add `copy_size_limit` characters of JSON, so that a small patch cannot make a huge document.
     """
-    parsed = _read_all(operations)
+    parsed = _read_all(operations, lenient=like_kubernetes)
     editor = _Editor(document, lenient=like_kubernetes, copy_size_limit=copy_size_limit)
     for operation in parsed:
         try:
@@ -49,10 +50,10 @@ def apply_operations(
     return editor.root
 
 
-def _read_all(operations: Tree) -> "list[_ParsedOperation]":
+def _read_all(operations: Tree, *, lenient: bool) -> "list[_ParsedOperation]":
     if not isinstance(operations, list):
         raise BadPatch(f"a JSON patch is a list of operations, not {_kind(operations)}")
-    return [_read(operation, index) for index, operation in enumerate(operations)]
+    return [_read(operation, index, lenient=lenient) for index, operation in enumerate(operations)]
 
 
 Container = dict[str, Tree] | list[Tree]
@@ -68,7 +69,7 @@ class _ParsedOperation(NamedTuple):
     value: Tree = None
 
 
-def _read(operation: Tree, index: int) -> _ParsedOperation:
+def _read(operation: Tree, index: int, *, lenient: bool) -> _ParsedOperation:
     if not isinstance(operation, dict):
         raise BadPatch(f"operation {index} of the JSON patch is {_kind(operation)}, not an object")
     op = operation.get("op")
@@ -81,9 +82,9 @@ def _read(operation: Tree, index: int) -> _ParsedOperation:
         return _ParsedOperation(index, op, path, source=_pointer(operation, "from", index))
     if op == "remove":
         return _ParsedOperation(index, op, path)
-    if "value" not in operation:
+    if "value" not in operation and not lenient:
         raise _malformed(index, "value", f"({op}) has no value")
-    return _ParsedOperation(index, op, path, value=operation["value"])
+    return _ParsedOperation(index, op, path, value=operation.get("value"))
 
 
 def _pointer(operation: dict[str, Tree], member: str, index: int) -> Pointer:

@@ -31,6 +31,7 @@ __all__ = [
     "Operation",
     "as_object",
     "cap_updates",
+    "conflict_order",
     "entry_time",
     "fit_to_schema",
     "has_managers",
@@ -257,6 +258,15 @@ def _identifier(entry: ManagedEntry) -> bytes:
         parts["subresource"] = entry.subresource
     text = _encode({name: part for name, part in parts.items() if part})
     return text.replace(b"&", rb"\u0026").replace(b"<", rb"\u003c").replace(b">", rb"\u003e")
+
+
+def conflict_order(entry: ManagedEntry) -> bytes:
+    """The text by which Kubernetes orders the owners that an apply conflicts with; the time is a part of it."""
+    parts = {"manager": entry.manager, "operation": entry.operation}
+    if entry.operation == "Update":
+        parts |= {"apiVersion": entry.api_version, "time": entry.time or ""}
+    parts["subresource"] = entry.subresource or ""
+    return _encode({name: part for name, part in parts.items() if part})
 
 
 def _wire_order(entry: ManagedEntry) -> tuple[str | int, ...]:

@@ -44,6 +44,11 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
     merge_key: str | None = None
     strategies: frozenset[str] = frozenset()
 
+    @property
+    def opaque(self) -> bool:
+        """Whether it is of any JSON (a `RawExtension`), which strategic patches replace and cannot merge deeper."""
+        return self.atomic and not self.fields and self.items is None
+
     def member(self, name: str) -> "Shape":
         """The shape of the member `name` of a map; ANYTHING if the schema does not declare it."""
         return self.fields.get(name) or self.items or ANYTHING

@@ -225,6 +225,8 @@ def _merge_member(
     elif order is not None:
         result[name] = _ordered_list(old, change, order, shape, where)
     elif isinstance(change, dict) and isinstance(old, dict) and "replace" not in shape.strategies:
+        if shape.opaque:
+            _check_opaque(old, change)
         result[name] = _merged_map(old, change, shape, where)
     elif isinstance(change, list) and isinstance(old, list) and "merge" in shape.strategies:
         entries = _merged_list(old, change, shape, where)
@@ -237,6 +239,13 @@ def _merge_member(
         result.pop(name, None)
     else:
         result[name] = stripped(change, where)
+
+
+def _check_opaque(old: dict[str, Tree], change: dict[str, Tree]) -> None:
+    """Refuses, as upstream does, to merge containers inside of a value whose members have no types."""
+    for name, value in change.items():
+        if isinstance(value, dict | list) and value.__class__ is old.get(name).__class__:
+            raise BadPatch(f'unable to find api field in struct RawExtension for the json field "{name}"', field=name)
 
 
 class _Entry(NamedTuple):

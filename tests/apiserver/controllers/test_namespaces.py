@@ -149,7 +149,8 @@ async def test_spec_finalizers_change_only_through_finalize() -> None:
 @pytest.mark.parametrize(
     ("method", "name", "body", "expected"),
     [
-        ("PUT", "missing", {}, 404),
+        ("PUT", "missing", {"metadata": {"name": "missing"}}, 404),
+        ("PUT", "default", {}, 400),
         ("PUT", "default", {"metadata": {"name": "other"}}, 400),
         ("PUT", "default", {"spec": {"finalizers": "all"}}, 400),
         ("POST", "default", {}, 405),

@@ -183,5 +183,12 @@ def test_a_column_with_an_unreadable_path_stays_empty() -> None:
 
 def test_an_object_of_another_kind_shows_its_name_and_creation() -> None:
     served = replace(kind("apps", "deployments"))
-    tree = {"kind": "Scale", "metadata": {"name": "web", "creationTimestamp": "2025-12-31T23:59:00Z"}}
+    tree = {"kind": "Odd", "metadata": {"name": "web", "creationTimestamp": "2025-12-31T23:59:00Z"}}
     assert table.cells(served, tree, NOW) == ["web", "2025-12-31T23:59:00Z"]
+
+
+def test_the_scale_of_a_built_in_kind_shows_its_replicas() -> None:
+    served = replace(kind("apps", "deployments"))
+    tree = {"kind": "Scale", "metadata": {"name": "web", "creationTimestamp": "2025-12-31T23:59:00Z"}}
+    assert table.cells(served, tree, NOW) == ["web", 0, 0, "60s"]
+    assert table.cells(served, {**tree, "spec": {"replicas": 3}, "status": {"replicas": 2}}, NOW)[1:3] == [3, 2]

@@ -71,10 +71,10 @@ def test_name_and_namespace_must_match_the_path() -> None:
     check_name_and_namespace(widget("a", namespace="x"), "x", "a")
 
 
-def test_a_missing_name_is_taken_from_the_path() -> None:
-    tree: dict[str, Any] = {"metadata": {}}
-    check_name_and_namespace(tree, None, "a")
-    assert tree["metadata"] == {"name": "a"}
+def test_an_update_without_a_name_is_refused() -> None:
+    for metadata in ({}, {"name": ""}):
+        with pytest.raises(BadRequest, match="undeterminable"):
+            check_name_and_namespace({"metadata": metadata}, None, "a")
 
 
 def test_unknown_and_duplicate_fields_follow_the_field_validation() -> None:

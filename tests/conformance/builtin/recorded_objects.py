@@ -280,7 +280,8 @@ def _after_value(text: str) -> str:
     try:
         return text[json.JSONDecoder().raw_decode(text)[1] :]
     except ValueError:
-        return f": {re.split(r'}: |[.][.][.]: ', text)[-1]}"
+        detail = re.split(r"}: |[.][.][.]: ", text)[1:]  # none if the value was shortened, and nothing follows it
+        return f": {detail[-1]}" if detail else ""
 
 
 def _normal_body(body: Any) -> Any:

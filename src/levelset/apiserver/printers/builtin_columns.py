@@ -101,12 +101,17 @@ VOLUME: dict[str, Cell] = {
 VOLUME_CLAIM: dict[str, Cell] = {
     "Status": _phase,
     "Volume": lambda tree, _: text(tree, "spec", "volumeName"),
-    "Capacity": lambda tree, _: text(tree, "status", "capacity", "storage"),
+    "Capacity": lambda tree, _: _capacity(tree),
     "Access Modes": lambda tree, _: _modes(listed(tree, "status", "accessModes")),
     "StorageClass": lambda tree, _: text(tree, "spec", "storageClassName"),
     "VolumeAttributesClass": lambda tree, _: text(tree, "spec", "volumeAttributesClassName") or "<unset>",
     "VolumeMode": lambda tree, _: text(tree, "spec", "volumeMode") or "<unset>",
 }
+
+
+def _capacity(claim: Object) -> str:
+    """The capacity of a claim that has a volume."""
+    return (text(claim, "status", "capacity", "storage") or "0") if text(claim, "spec", "volumeName") else ""
 
 
 def _service_addresses(tree: Object, _: datetime) -> str:

@@ -16,6 +16,7 @@ from levelset.apiserver.resources.served_resource import Column, Object, ServedR
 from levelset.apiserver.wire.json_path import JsonPath, parse_path
 from levelset.errors import BadPointer
 from levelset.objects import encode_tree
+from levelset.objects.json_tree import is_map
 
 __all__ = ["cells", "columns_of", "definitions"]
 
@@ -35,6 +36,9 @@ _SCALE = (
     Column("Available", type="integer", path=".status.replicas", description="How many replicas there are."),
     _AGE,
 )
+
+
+_BUILTIN_SCALE = (Column("Name"), Column("Desired", type="integer"), Column("Available", type="integer"), Column("Age"))
 
 
 def definitions(served: ServedResource, kind: str | None = None) -> list[Object]:
@@ -59,7 +63,7 @@ def cells(served: ServedResource, tree: Object, now: datetime) -> list[Any]:
 def columns_of(served: ServedResource, kind: str | None = None) -> tuple[Column, ...]:
     """The columns of a resource, the name included."""
     if _own_kind(served, kind) is not None:
-        return _SCALE if served.custom and kind == "Scale" else _PLAIN
+        return (_SCALE if served.custom else _BUILTIN_SCALE) if kind == "Scale" else _PLAIN
     columns = served.columns
     if not served.custom:
         return columns or _PLAIN
@@ -128,9 +132,16 @@ def _nothing(_: Object, __: datetime) -> None:
     return None
 
 
+def _replicas(scale: Object, part: str) -> int:
+    found = scale.get(part)
+    return found.get("replicas") or 0 if is_map(found) else 0
+
+
 _TYPED: dict[str, Callable[[Any], Any]] = {"integer": _as_integer, "number": _as_number, "boolean": _as_boolean}
 _COMMON: dict[str, Cell] = {
     "Name": lambda tree, _: text(tree, "metadata", "name"),
     "Age": lambda tree, now: cell_values.age(text(tree, "metadata", "creationTimestamp"), now),
+    "Desired": lambda tree, _: _replicas(tree, "spec"),
+    "Available": lambda tree, _: _replicas(tree, "status"),
     "Created At": lambda tree, _: text(tree, "metadata", "creationTimestamp") or None,
 }

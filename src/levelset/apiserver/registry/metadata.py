@@ -107,7 +107,17 @@ class _StrictMetadata(_CommonFields, frozen=True, gc=False, forbid_unknown_field
     ownerReferences: list[_StrictOwner] | None = None  # noqa: N815
 
 
+class _ManagedFields(msgspec.Struct, frozen=True, gc=False):
+    manager: str | None = None
+    operation: str | None = None
+    apiVersion: str | None = None  # noqa: N815
+    time: str | None = None
+    fieldsType: str | None = None  # noqa: N815
+    subresource: str | None = None
+
+
 _TIMES: Final = frozenset({"creationTimestamp", "deletionTimestamp"})
+_WITH_TIMES: Final = _TIMES | {"managedFields"}
 _METADATA_FIELDS: Final = frozenset(_Metadata.__struct_fields__)
 _OWNER_FIELDS: Final = frozenset(_Owner.__struct_fields__)
 
@@ -134,7 +144,7 @@ def read_metadata(tree: Tree) -> list[str]:
         dropped = _read_lenient(metadata)
     if not all(metadata.values()):
         _drop_empty(metadata)
-    if not _TIMES.isdisjoint(metadata):
+    if not _WITH_TIMES.isdisjoint(metadata):
         _check_times(metadata)
     return dropped
 
@@ -160,11 +170,26 @@ def _read_lenient(metadata: Tree) -> list[str]:
     return dropped
 
 
+def _check_managed_fields(entries: list[Any]) -> None:
+    for index, one in enumerate(entries):
+        where = f"metadata.managedFields[{index}]"
+        try:
+            entry = _ManagedFields() if one is None else msgspec.convert(one, _ManagedFields)
+        except msgspec.ValidationError as error:
+            problem = str(error).replace("`$", f"`{where}")
+            raise Undecodable(f"the object cannot be decoded: {problem}") from None
+        if entry.time is not None and not _is_time(entry.time):
+            problem = f"{where}.time: {entry.time!r} is not a time as in RFC 3339"
+            raise Undecodable(f"the object cannot be decoded: {problem}")
+
+
 def _check_times(metadata: Tree) -> None:
     for name in _TIMES & metadata.keys():
         if not _is_time(metadata[name]):
             problem = f"metadata.{name}: {metadata[name]!r} is not a time as in RFC 3339"
             raise Undecodable(f"the object cannot be decoded: {problem}")
+    if metadata.get("managedFields"):
+        _check_managed_fields(metadata["managedFields"])
 
 
 @lru_cache(maxsize=256)  # an update mostly has the time of its object
@@ -203,17 +228,23 @@ def init_metadata(metadata: Tree, *, namespace: str | None, uid: str, now: str, 
         metadata["generation"] = 1
 
 
-def inherit_metadata(metadata: Tree, old: Tree) -> None:
-    """Copies from the old object the fields that an update cannot change or may leave out."""
-    for name in ("namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"):
+def inherit_metadata(metadata: Tree, old: Tree, *, is_stored: bool = True) -> None:
+    """Copies from the old object the fields that an update cannot change or may leave out.
+
+    Only the storage drops `selfLink`, so that the response to a dry run has it.
+    """
+    for name in ("namespace", "uid", "deletionGracePeriodSeconds", "resourceVersion"):
         if name not in metadata and name in old:
             metadata[name] = old[name]
+    if "deletionTimestamp" in old:
+        metadata["deletionTimestamp"] = old["deletionTimestamp"]
     for name in ("name", "creationTimestamp", "generation"):
         if name in old:
             metadata[name] = old[name]
         else:
             metadata.pop(name, None)
-    metadata.pop("selfLink", None)
+    if is_stored:
+        metadata.pop("selfLink", None)
 
 
 def merge_duplicate_owners(metadata: Tree) -> list[str]:

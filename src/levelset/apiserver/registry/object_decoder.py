@@ -73,13 +73,16 @@ def _of_another_kind(served: ServedResource, version: str, kind: str) -> Undecod
 
 
 def check_name_and_namespace(tree: Tree, namespace: str | None, name: str | None = None) -> None:
-    """Checks name and namespace against the request, and sets a missing name; raises BadRequest."""
+    """Checks name, which an update must have, and namespace against the request; raises BadRequest."""
     metadata = tree["metadata"]
     found = metadata.get("namespace")
     if found is not None and namespace is not None and found != namespace:
         problem = f"the namespace of the provided object does not match the namespace sent on the request: {found!r}"
         raise BadRequest(f"{problem} is not {namespace!r}")
-    if name is not None and metadata.setdefault("name", name) != name:
+    if name is not None and not metadata.get("name"):
+        problem = f"the name of the object ({name} based on URL) was undeterminable"
+        raise BadRequest(f"{problem}: name must be provided")
+    if name is not None and metadata["name"] != name:
         problem = f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
         raise BadRequest(problem)
 

@@ -13,6 +13,7 @@ import msgspec
 
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry.builtin import pods
+from levelset.apiserver.registry.builtin.normal_forms import canonical
 from levelset.apiserver.registry.builtin.written_members import (
     Members,
     Removed,
@@ -44,8 +45,8 @@ from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
-from levelset.errors import ApiError, BadPatch, BadTime, Cause
-from levelset.objects.json_tree import copy_tree, is_map
+from levelset.errors import ApiError, BadPatch, BadTime, Cause, Invalid
+from levelset.objects.json_tree import copy_tree, is_list, is_map
 from levelset.objects.lazy_pattern import Pattern
 from levelset.patch.field_paths import path
 from levelset.patch.field_sets import EMPTY, FieldSet
@@ -63,9 +64,10 @@ __all__ = [
     "accept_new",
     "apply_schema_to_new",
     "complete_new",
+    "decode_ignored",
     "decode_new",
     "decode_replacement",
-    "disown_structs",
+    "finish_first_apply",
     "ignored_fields",
     "must_stay",
     "prepare_status_update",
@@ -74,6 +76,7 @@ __all__ = [
     "track_new_object",
     "trackable_content",
     "validate_new",
+    "warn_of_owners",
     "write_review",
 ]
 
@@ -107,6 +110,10 @@ def decode_new(served: ServedResource, namespace: str | None, tree: Tree, option
         check_type(served, tree)
         dropped = meta.read_metadata(tree)
         decoded = apply_schema_to_new(served, tree, options, dropped=dropped)
+    except Invalid:  # of another kind: as upstream, which finds that after it has read the metadata
+        meta.read_metadata(tree)
+        warn_of_owners(tree["metadata"], options)
+        raise
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
     check_name_and_namespace(tree, namespace)
@@ -126,8 +133,7 @@ def decode_replacement(
         if not is_other:
             apply_schema(served, tree, options, dropped=dropped)
         check_name_and_namespace(tree, namespace, name)
-        if "ownerReferences" in tree["metadata"]:
-            _warn_of_owners(tree["metadata"], options)
+        warn_of_owners(tree["metadata"], options)
         if is_other:
             return
         if served.rules.default is not None:
@@ -145,14 +151,19 @@ def apply_schema_to_new(
     metadata = tree["metadata"]
     version = metadata.pop("resourceVersion") if "resourceVersion" in metadata else ""
     decoded = apply_schema(served, tree, options, dropped=dropped, check=check)
+    if served.status and "status" in tree:
+        decoded = _without_status(served, tree, decoded)
+    return msgspec.structs.replace(decoded, version=version) if version else decoded
+
+
+def _without_status(served: ServedResource, tree: Tree, decoded: DecodedObject) -> DecodedObject:
+    """Takes the status out of a new object, unless its kind decides what remains of it."""
+    is_tracked = decoded.is_tracked and _is_trackable(served, {"status": tree["status"]})
     causes = decoded.causes
-    is_tracked = True
-    if served.status and "status" in tree and not served.rules.status_on_create:
-        is_tracked = _is_trackable(served, {"status": tree.pop("status")})
+    if not served.rules.status_on_create:
+        del tree["status"]
         causes = [one for one in causes if not _is_status(one)]
-    if not version and causes is decoded.causes:
-        return decoded
-    return DecodedObject(causes, decoded.managed_fields, version, is_tracked and decoded.is_tracked)
+    return DecodedObject(causes, decoded.managed_fields, is_tracked=is_tracked)
 
 
 def accept_new(
@@ -163,14 +174,14 @@ def accept_new(
     One that is created by an update or an apply may have one, and a dry run, whose response has it: only the storage
     refuses it.
     """
-    if decoded.version and options.dry_run:
-        tree["metadata"]["resourceVersion"] = decoded.version
-    elif _is_revision(decoded.version) and not (is_applied or options.creates_on_update):
-        raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     if served.rules.warnings is not None:
         options.warnings.extend(served.rules.warnings(tree, None))
     if served.custom:
         options.warnings.extend(finalizer_warnings(tree["metadata"]))
+    if decoded.version and options.dry_run:
+        tree["metadata"]["resourceVersion"] = decoded.version
+    elif _is_revision(decoded.version) and not (is_applied or options.creates_on_update):
+        raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
 
 
 def _is_revision(version: str) -> bool:
@@ -197,14 +208,14 @@ def complete_new(
     object_namespace = namespace if served.namespaced else None
     try:
         stays = is_applied or options.creates_on_update  # as upstream, which clears them for a POST only
-        deletion = {name: metadata[name] for name in _OF_DELETION if name in metadata} if stays else _NOTHING
+        deletion = _deletion_metadata(metadata, options) if stays else _NOTHING
         meta.init_metadata(
             metadata, namespace=object_namespace, uid=meta.new_uid(state.random), now=now, generation=rules.generation
         )
         if deletion:
             metadata.update(deletion)
         if "ownerReferences" in metadata:
-            _warn_of_owners(metadata, options)
+            warn_of_owners(metadata, options)
         if rules.default is not None:
             rules.default(tree)
         if decoded.managed_fields is not None and (is_applied or has_managers(decoded.managed_fields)):
@@ -221,6 +232,12 @@ def complete_new(
         raise Undecodable(str(error)) from error
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
+
+
+def _deletion_metadata(metadata: Tree, options: WriteOptions) -> Tree:
+    """What stays of the metadata of an object that is created by an apply or an update, as upstream."""
+    names = (*_OF_DELETION, "selfLink") if options.dry_run else _OF_DELETION  # only the storage drops the link
+    return {name: metadata[name] for name in names if name in metadata}
 
 
 def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes: list[Cause]) -> None:
@@ -307,11 +324,11 @@ def prepare_status_update(
     try:
         decoded = apply_schema(served, new, options, dropped=[], old=old)
         if "ownerReferences" in metadata:
-            _warn_of_owners(metadata, options)
+            warn_of_owners(metadata, options)
         if served.rules.generation and _content_differs(served, old, new):
             metadata["generation"] = before.get("generation", 0) + 1
         if options.admission is None:
-            _validate(state, served, new, old, decoded.causes)
+            _validate(state, served, new, old, _of_status_alone(decoded.causes))
         if decoded.managed_fields is not None:
             metadata["managedFields"] = decoded.managed_fields
         return _track_update(state, served, old, new, options)
@@ -338,16 +355,16 @@ def _prepare_update(
     given_fields = new["metadata"].get("managedFields")
     if served.custom and not given_fields:
         given_fields = None  # as in `apply_schema`
-    is_tracked = applied or _decode_ignored(served, old, new, options)
+    is_tracked = applied or decode_ignored(served, old, new, options)
     requested = None if applied or not options.subresource else _requested(served, old, new, options.subresource)
-    new = restrict_to_subresource(served, old, new, options.subresource)
-    meta.inherit_metadata(new["metadata"], before)
+    new = _restricted(served, old, new, options)
+    sent = [copy_tree(_value_at(new, one)) for one in served.rules.quantity_lists]
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
     check_name_and_namespace(given, before.get("namespace"), before["name"])
     is_tracked = is_tracked and decoded.is_tracked
     metadata, rules = new["metadata"], served.rules
     if "ownerReferences" in metadata:
-        _warn_of_owners(metadata, options)
+        warn_of_owners(metadata, options)
     _complete(state, served, new, old, options.subresource)
     if given_fields is not None:
         metadata["managedFields"] = given_fields
@@ -356,20 +373,23 @@ def _prepare_update(
         ignored = ignored_fields(served, options.subresource)
         tracked = _track_update(state, served, old, requested, options, ignore=ignored)
     elif is_tracked and not applied:  # before the rules of the kind set what no manager owns, as upstream
-        tracked = _track_written(state, served, old, new, options)
-    _apply_rules(rules, new, old, options.subresource)
+        tracked = _track_written(state, served, old, new, options, sent=sent)
     members = written_members(served)
+    has_disabled = rules.increments_by_disabled and _content_differs(served, old, _written(members, new))
+    _apply_rules(rules, new, old, options.subresource)
     removed = omit_empty(members, new) if members is not None else Removed()
-    by = () if options.subresource else rules.increments_by
-    counts = rules.generation and rules.increments and not is_noop
-    if counts and (_content_differs(served, old, new) or _differ(by, before, metadata)):
-        metadata["generation"] = before.get("generation", 0) + 1
+    is_other = has_disabled or (rules.increments_by_memory and bool(removed))
+    if rules.generation and rules.increments and not is_noop:
+        by = () if options.subresource else rules.increments_by
+        if is_other or _content_differs(served, old, new) or _differ(by, before, metadata):
+            metadata["generation"] = before.get("generation", 0) + 1
     if members is not None and not removed.is_written:
         write_members(members, new)
     if options.admission is None:
-        restore(removed)
+        restore([*removed, *removed.nulled])
         _validate_update(state, served, new, old, decoded.causes, options=options)
         _take_out(removed)
+        _write_rest(members, new, removed)
     if not is_tracked:
         metadata.pop("managedFields", None)
         return PreparedUpdate(new, changed=True)
@@ -378,20 +398,70 @@ def _prepare_update(
     return _with_owners(served, old, new, tracked)
 
 
+def _write_rest(members: Members | None, new: Tree, removed: Removed) -> None:
+    if members is not None and not removed.is_written:
+        write_members(members, new)
+
+
+def _restricted(served: ServedResource, old: Tree, new: Tree, options: WriteOptions) -> Tree:
+    """The object of an update as `restrict_to_subresource` leaves it, with the metadata that it inherits."""
+    if served.rules.complete_sent is not None and options.subresource == "status":
+        served.rules.complete_sent(new)
+    new = restrict_to_subresource(served, old, new, options.subresource)
+    if not served.namespaced:
+        new["metadata"].pop("namespace", None)
+    meta.inherit_metadata(new["metadata"], old["metadata"], is_stored=not options.dry_run)
+    return new
+
+
+def _written(members: Members | None, new: Tree) -> Tree:
+    """A copy of an object as Go writes it."""
+    written = cast("Tree", copy_tree(new))
+    if members is not None:
+        write_members(members, written)
+    return written
+
+
 def _track_written(
-    state: ServerState, served: ServedResource, old: Tree, new: Tree, options: WriteOptions
+    state: ServerState, served: ServedResource, old: Tree, new: Tree, options: WriteOptions, *, sent: list[Any]
 ) -> PreparedUpdate:
-    """The update with its managedFields, in the form in which Go writes it; `new` is left as it is."""
+    """The update with its managedFields, in the form in which Go writes it; `new` is left as it is.
+
+    `sent` are the lists with quantities, as they were sent.
+    """
     members = written_members(served)
     removed = omit_empty(members, new) if members is not None else Removed()
     if members is not None and not removed.is_written:
         write_members(members, new)
+        restore(removed.nulled)
     if removed:  # Go compares whole lists by their memory, in which an empty list or map differs from an absent one
         replaced = maps_in_atomic_lists(new, served.shape())
         restore([one for one in removed if id(one[0]) in replaced])
-    tracked = _track_update(state, served, old, new, options, ignore=ignored_fields(served, options.subresource))
+    written = new
+    for place, one in zip(served.rules.quantity_lists, sent, strict=True):
+        written = _with_texts(written, place.split("."), one)
+    tracked = _track_update(state, served, old, written, options, ignore=ignored_fields(served, options.subresource))
     restore(removed)
     return tracked
+
+
+def _value_at(tree: Any, place: str) -> Any:
+    for name in place.split("."):
+        tree = tree.get(name) if is_map(tree) else None
+    return tree
+
+
+def _with_texts(tree: Any, names: list[str], sent: Any) -> Any:
+    """The tree with quantities at a place below it as they were sent; a copy of what is changed."""
+    if names:
+        below = tree.get(names[0]) if is_map(tree) else None
+        return tree if below is None else {**tree, names[0]: _with_texts(below, names[1:], sent)}
+    if is_map(tree) and is_map(sent):
+        return {name: _with_texts(value, [], sent.get(name)) for name, value in tree.items()}
+    if is_list(tree) and is_list(sent) and len(tree) == len(sent):
+        return [_with_texts(one, [], other) for one, other in zip(tree, sent, strict=True)]
+    is_quantity = isinstance(tree, str) and isinstance(sent, str) and tree != sent and canonical(sent) == tree
+    return sent if is_quantity else tree
 
 
 def _requested(served: ServedResource, old: Tree, new: Tree, subresource: str) -> Tree | None:
@@ -408,8 +478,9 @@ def _requested(served: ServedResource, old: Tree, new: Tree, subresource: str) -
     meta.inherit_metadata(requested["metadata"], old["metadata"])
     requested["metadata"].pop("managedFields", None)
     schema, members = served.schema(), written_members(served)
-    if schema is not None:
-        schema.admit(requested)
+    wrong = None if schema is None else schema.admit(requested).type_error
+    if wrong is not None and not served.custom:
+        raise Undecodable(f"the object cannot be decoded as {served.kind}: {wrong.field}: {wrong.message}")
     if served.rules.default is not None:
         served.rules.default(requested)
     if members is not None:
@@ -437,6 +508,8 @@ def _validate_update(
 ) -> None:
     """Raises Invalid with all violations, of which `causes` are those of the schema; warns of what is valid."""
     rules, metadata, before = served.rules, new["metadata"], old["metadata"]
+    if options.subresource == "status" and served.custom:
+        causes = _of_status_alone(causes)
     if options.subresource in ("status", "approval") and not served.custom:
         # Upstream, the schema of a built-in kind decodes it: what a status must have is a rule of its kind.
         causes = [one for one in causes if one.reason != "FieldValueRequired"]
@@ -449,7 +522,17 @@ def _validate_update(
         options.warnings.extend(finalizer_warnings(metadata, before))
 
 
-def _decode_ignored(served: ServedResource, old: Tree, new: Tree, options: WriteOptions) -> bool:
+def _of_status_alone(causes: list[Cause]) -> list[Cause]:
+    """As upstream, which validates a status that is sent alone without the name of the member."""
+    return [
+        msgspec.structs.replace(one, message=one.message.replace(": status in body", ":  in body"))
+        if one.field == "status"
+        else one
+        for one in causes
+    ]
+
+
+def decode_ignored(served: ServedResource, old: Tree, new: Tree, options: WriteOptions) -> bool:
     """Decodes the parts of an update that its endpoint ignores, if they differ from the old object.
 
     As upstream, which decodes the whole object first: raises BadRequest, and warns. Returns whether the fields of the
@@ -545,8 +628,9 @@ def _raise_causes(served: ServedResource, tree: Tree, causes: list[Cause]) -> No
         raise status_errors.invalid(served, tree["metadata"].get("name", ""), causes)
 
 
-def _warn_of_owners(metadata: Tree, options: WriteOptions) -> None:
-    if len(metadata["ownerReferences"]) > 1:
+def warn_of_owners(metadata: Tree, options: WriteOptions) -> None:
+    """Warns of owners that are named more than once, and removes what is repeated."""
+    if len(metadata.get("ownerReferences", ())) > 1:
         twice = meta.merge_duplicate_owners(metadata)
         if twice:
             text = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24"
@@ -619,11 +703,21 @@ def trackable_content(served: ServedResource, tree: Tree) -> Tree:
     return tree if members is None else without_zeros(members, tree)
 
 
-def disown_structs(served: ServedResource, tree: Tree) -> None:
-    """Removes the existence of members that are always there from the managedFields of an object."""
+def finish_first_apply(served: ServedResource, live: Tree, merged: Tree, *, manager: str) -> None:
+    """Corrects the managedFields of an object without owners that was applied for the first time.
+
+    Removes the existence of members that are always there, which no manager owns; and the time of an apply which has
+    only added such members, which has changed nothing.
+    """
     members = written_members(served)
-    if members is not None:
-        _disown_structs(members, managed_fields(tree) or ())
+    if members is None:
+        return
+    entries: Any = managed_fields(merged) or ()
+    _disown_structs(members, entries)
+    if same_object(without_zeros(members, live), without_zeros(members, merged)):
+        for entry in entries:
+            if entry["operation"] == "Apply" and entry["manager"] == manager:
+                entry.pop("time", None)
 
 
 def _disown_structs(members: Members, entries: Any) -> None:
@@ -669,7 +763,7 @@ def restrict_to_subresource(served: ServedResource, old: Tree, new: Tree, subres
             return {**old, "metadata": new["metadata"], "status": {**rest, **conditions}}
         case "ephemeralcontainers" | "resize" if is_map(new.get("spec")):
             restrict = pods.with_ephemeral_containers if subresource == "ephemeralcontainers" else pods.with_resources
-            return {**old, "metadata": _shared_metadata(old, new), "spec": restrict(old["spec"], new["spec"])}
+            return {**old, "metadata": _with_content_of(old, new), "spec": restrict(old["spec"], new["spec"])}
         case _:
             if served.status:
                 _copy_field(old, new, "status")
@@ -691,17 +785,21 @@ def _only_status(served: ServedResource, old: Tree, new: Tree) -> Tree:
     else:
         # As in Kubernetes, the status endpoint of most built-in kinds can change their metadata.
         metadata = dict(new["metadata"])
-        match served.rules.preserved_by_status:
-            case "labels":
-                _copy_field(old["metadata"], metadata, "labels")
-            case "content":
-                for name in _METADATA_CONTENT:
-                    _copy_field(old["metadata"], metadata, name)
-            case _:
-                pass
+        if served.rules.preserved_by_status == "labels":
+            _copy_field(old["metadata"], metadata, "labels")
+        elif served.rules.preserved_by_status == "content":
+            metadata = _with_content_of(old, new)
         updated = {**old, "metadata": metadata}
     _copy_field(new, updated, "status")
     return updated
+
+
+def _with_content_of(old: Tree, new: Tree) -> Tree:
+    """The metadata of the request with what a client writes there of the old ones."""
+    metadata = dict(new["metadata"])
+    for name in _METADATA_CONTENT:
+        _copy_field(old["metadata"], metadata, name)
+    return metadata
 
 
 def _shared_metadata(old: Tree, new: Tree) -> Tree:

@@ -74,6 +74,13 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     # Whether updates increment the generation, and the metadata whose changes do, too.
     increments: bool = True
     increments_by: tuple[str, ...] = ()
+    # Whether upstream compares the content by its memory, in which an empty list or map differs from an absent one.
+    increments_by_memory: bool = False
+    # Lists with quantities whose owner changes with them as a whole: upstream compares quantities by their memory, too,
+    # in which 1024Mi differs from 1Gi.
+    quantity_lists: tuple[str, ...] = ()
+    # Whether what is disabled counts as a change, too.
+    increments_by_disabled: bool = False
     unconditional_update: bool = False
     create_on_update: bool = False
     name_check: Callable[[str], list[str]] = check_dns1123_subdomain
@@ -93,6 +100,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     drop_disabled: Callable[[Object], None] | None = None
     # What an update through a subresource leaves as it is, though its writer owns what it sent.
     preserve: Callable[[Object, Object], None] | None = None
+    # Completes an object that is sent to `status`, of which only the metadata and the status count, as decoding does.
+    complete_sent: Callable[[Object], None] | None = None
     # For an update through a subresource, which is named; the last argument is the time of the write.
     prepare_part: Callable[[Object, Object, str, str], None] | None = None
     # Records the user who creates an object in it.
@@ -114,7 +123,7 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     stored_again: Callable[[Object], bool] | None = None
     # Members, beside the status, that writers of the object do not own.
     unowned: tuple[str, ...] = ()
-    # Whether a client may set the status of a new object.
+    # Whether the kind itself decides what remains of the status of a new object; of others, nothing does.
     status_on_create: bool = False
     # Whether `validate` has all rules of the kind, so that the schema only tells types and unknown fields.
     complete: bool = False

@@ -24,6 +24,7 @@ __all__ = [
     "builtin_names",
     "builtin_resources",
     "builtin_schemas",
+    "builtin_type",
     "builtin_versions",
     "components",
     "library",
@@ -96,6 +97,12 @@ def builtin_kind(group: str, version: str, kind: str) -> Compiled | None:
     """The compiled schema of a kind, the same one every time; None if there is no such kind."""
     name = _file(_key(group, version)).kinds.get(kind)
     return None if name is None else compile_schema(_content(LIBRARY[name]), definitions=_definitions(), resource=True)
+
+
+@functools.cache
+def builtin_type(name: str) -> Compiled:
+    """The compiled schema of a component by its name, the same one every time."""
+    return compile_schema(LIBRARY[name], definitions=_definitions(), resource=False)
 
 
 def builtin_names(group: str, version: str) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from levelset.apiserver.schema.schema_nodes import Node, Tree, as_list, as_map, 
 from levelset.errors import Cause
 from levelset.objects.lazy_pattern import Pattern
 
-__all__ = ["METADATA", "check_identity", "is_plain_identity"]
+__all__ = ["METADATA", "check_identity", "drop_empty", "is_plain_identity"]
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "object", "additionalProperties": _TEXT}
@@ -66,11 +66,25 @@ def is_plain_identity(members: dict[str, Tree]) -> bool:
     if metadata is None:
         return "metadata" not in members
     known = as_map(metadata)
-    return known is not None and (not known or (known.keys() == {"name"} and _is_segment(known["name"])))
+    return known is not None and (
+        not known or (known.keys() == {"name"} and bool(known["name"]) and _is_segment(known["name"]))
+    )
 
 
 def _is_segment(name: Tree) -> bool:
     return type(name) is str and name not in (".", "..") and "/" not in name and "%" not in name
+
+
+_EMPTY: dict[str, Tree] = {"object": {}, "array": [], "string": "", "integer": 0}
+
+
+def drop_empty(metadata: dict[str, Tree]) -> None:
+    """Removes what Go does not write of metadata: null, and what is empty, except for a grace period of zero."""
+    for name in [name for name, value in metadata.items() if not value]:
+        child = METADATA.properties.get(name)
+        is_empty = child is not None and metadata[name] == _EMPTY[child.type] and name != "deletionGracePeriodSeconds"
+        if is_empty or metadata[name] is None:
+            del metadata[name]
 
 
 def check_identity(members: dict[str, Tree], path: str) -> list[Cause]:

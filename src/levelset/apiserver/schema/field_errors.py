@@ -6,6 +6,7 @@ integer: "string"`.
 
 import json
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Final
 
 from levelset.apiserver.schema.schema_nodes import Tree
@@ -38,11 +39,25 @@ UNDECODABLE: Final = "Undecodable"
 
 def show(value: Tree) -> str:
     """The value as JSON, shortened for a message."""
+    if isinstance(value, float):
+        return _in_go(value)
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (RecursionError, TypeError, ValueError):
         return f"<{kind_of(value)}>"
     return text if len(text) <= LONGEST else text[:LONGEST] + "..."
+
+
+_EXPONENT: Final = 6  # from which on a number is written with an exponent
+
+
+def _in_go(number: float) -> str:
+    """A number with a fraction or an exponent, as Go's %v writes it."""
+    text = repr(number)
+    digits, _, exponent = f"{Decimal(text).normalize():E}".partition("E")
+    if exponent and not -5 < int(exponent) < _EXPONENT:
+        return f"{digits}e{exponent[0]}{exponent[1:]:0>2}"
+    return text.removesuffix(".0") if "e" not in text else f"{Decimal(text):f}"
 
 
 def kind_of(value: Tree) -> str:

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 
 from levelset.objects.lazy_pattern import Pattern
 
-__all__ = ["INT32", "INT64", "is_quantity", "text_format"]
+__all__ = ["INT32", "INT64", "TIME_IN_SECONDS", "is_quantity", "text_format"]
 
+TIME_IN_SECONDS = "seconds"
+"""The format of times of built-in kinds, which are stored in UTC and without fractions of a second."""
 INT32 = (-(2**31), 2**31 - 1)
 INT64 = (-(2**63), 2**63 - 1)
 
@@ -90,16 +92,31 @@ def _is_base64(text: str) -> bool:
 
 
 def _is_uri(text: str) -> bool:
+    if text == "*":  # which Go's parser takes for a request of the whole server
+        return True
     return _URI.fullmatch(text) is not None and re.search(r"%(?![0-9A-Fa-f]{2})", text) is None
 
 
 def _is_hostname(text: str) -> bool:
-    labels = text.split(".")
-    return len(text) <= 255 and all(_is_host_label(one) for one in labels)
+    """As upstream: a name without a dot has at most one dash, its second character, and the last label is letters."""
+    *labels, last = text.split(".")
+    if len(text) > 255 or any(len(one) > 63 for one in (*labels, last)):
+        return False
+    if not labels:
+        return bool(last) and all(map(_is_host_character, last[0] + last[1:].removeprefix("-")))
+    return all(map(_is_host_label, labels)) and len(last) >= 2 and all(map(str.isalpha, last))
 
 
 def _is_host_label(text: str) -> bool:
-    return 0 < len(text) <= 63 and all(one.isalnum() or one == "-" for one in text) and text.strip("-") == text
+    is_plain = all(one == "-" or _is_host_character(one) for one in text)
+    return bool(text) and is_plain and text.strip("-") == text
+
+
+def _is_host_character(text: str) -> bool:
+    return text.isalpha() or text in _HOST_CHARACTERS
+
+
+_HOST_CHARACTERS = frozenset("0123456789$+<=>^`|~")  # and symbols: upstream's pattern has them
 
 
 def _is_credit_card(text: str) -> bool:
@@ -143,7 +160,9 @@ _MAC = "[0-9a-fA-F]{2}([:-])[0-9a-fA-F]{2}(?:\\1[0-9a-fA-F]{2}){4}|[0-9a-fA-F]{4
 
 _FORMATS: Mapping[str, Callable[[str], bool]] = {
     "bsonobjectid": _matches("[0-9a-fA-F]{24}"),
-    "byte": _is_base64,
+    "byte": lambda text: bool(text) and _is_base64(text),
+    "bytes": _is_base64,  # of built-in kinds, which may be empty
+    TIME_IN_SECONDS: lambda text: len(text) == len("2000-01-01T00:00:00Z") and text[-1] == "Z" and _is_date_time(text),
     "cidr": _is_cidr,
     "creditcard": _is_credit_card,
     "date": _is_date,

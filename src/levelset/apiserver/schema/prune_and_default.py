@@ -5,11 +5,14 @@ then defaults are set. Under a recursive schema, trees deeper than MAX_DEPTH are
 follows rejects them.
 """
 
+import base64
 from collections.abc import Callable
 
-from levelset.apiserver.schema.embedded_metadata import METADATA
+from levelset.apiserver.schema.embedded_metadata import METADATA, drop_empty
+from levelset.apiserver.schema.formats import TIME_IN_SECONDS, text_format
 from levelset.apiserver.schema.json_values import copy_tree, join
 from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_list, as_map
+from levelset.objects.timestamps import format_time, parse_time
 
 __all__ = ["IDENTITY", "Resolve", "decode_as_go", "fill", "prune", "without_nulls"]
 
@@ -57,6 +60,7 @@ class _Pruner:
         elif node.embedded:
             self.members(node, members, path, depth, preserved=IDENTITY, free=free)
             self.value(METADATA, members.get("metadata"), join(path, "metadata"), depth + 1)
+            drop_empty(as_map(members.get("metadata")) or {})
         else:
             self.members(node, members, path, depth, preserved=frozenset(), free=free)
 
@@ -89,7 +93,8 @@ _ZEROS: dict[str, Tree] = {"object": {}, "string": "", "integer": 0, "number": 0
 def decode_as_go(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:
     """Decodes the values of a built-in kind in place, as Go does.
 
-    Null items of lists and null values of maps become zero values, and base64 loses its line breaks.
+    Null items of lists and null values of maps become zero values, base64 loses its line breaks, and times become those
+    of whole seconds in UTC.
     """
     node = resolve(node)
     members, items = as_map(tree), as_list(tree)
@@ -100,8 +105,8 @@ def decode_as_go(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) ->
             child = node.child(name)
             if child is None:
                 continue
-            if isinstance(value, str):
-                members[name] = _without_line_breaks(resolve(child), value)
+            if isinstance(value, str) or (value is not None and resolve(child).format == "bytes"):
+                members[name] = _as_go_writes(resolve(child), value)
             elif value is not None:
                 decode_as_go(child, value, resolve=resolve, depth=depth + 1)
             elif name not in node.properties and (zero := _ZEROS.get(resolve(child).type)) is not None:
@@ -115,8 +120,22 @@ def decode_as_go(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) ->
                 items[at] = copy_tree(zero)
 
 
-def _without_line_breaks(node: Node, text: str) -> str:
-    return text.replace("\r", "").replace("\n", "") if node.format == "byte" else text
+def _bytes_of(items: list[Tree]) -> str | None:
+    """The base64 of a list of bytes, which Go takes for one; None if it is another list."""
+    numbers = [one or 0 for one in items if one is None or (isinstance(one, int) and one in range(256))]
+    return base64.b64encode(bytes(numbers)).decode() if len(numbers) == len(items) else None
+
+
+def _as_go_writes(node: Node, value: Tree) -> Tree:
+    if not isinstance(value, str):
+        items = as_list(value)
+        written = None if items is None else _bytes_of(items)
+        return value if written is None else written
+    if node.format == "bytes":
+        return value.replace("\r", "").replace("\n", "")
+    check = text_format("date-time")
+    is_time = node.format == TIME_IN_SECONDS and check is not None and check(value)
+    return format_time(parse_time(value)) if is_time else value
 
 
 def without_nulls(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:

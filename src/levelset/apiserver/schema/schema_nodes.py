@@ -76,6 +76,11 @@ class Node(Struct, eq=False):
         """Whether null is valid here; an enumeration never contains it."""
         return not self.enum and (self.nullable or not (self.type or self.int_or_string or self.ref))
 
+    @property
+    def is_any_scalar(self) -> bool:
+        """Whether server-side apply takes any scalar for it, as it does for texts of most formats."""
+        return self.type == "string" and self.format not in ("", "byte", "bytes")
+
     def has_defaults(self) -> bool:
         """Whether there is a default at this schema or anywhere inside it."""
         return self.default is not None or any(one.has_defaults() for one in self.inner())
@@ -246,6 +251,8 @@ class _Reader:
         """The node as a component of Kubernetes' own OpenAPI documents."""
         if len(node.all_of) == 1 and node.all_of[0].ref:
             node.ref, node.all_of = node.all_of[0].ref, ()
+        if node.format == "byte":
+            node.format = "bytes"
         if node.format == "int-or-string":
             node.int_or_string, node.one_of, node.format = True, (), ""
         if node.type == "object" and not node.properties and node.additional is None:

@@ -81,8 +81,12 @@ def malformed(node: Node, path: str) -> list[Cause]:
 
 
 def unsupported(node: Node) -> bool:
-    """Whether any keyword is used that structural schemas do not support."""
-    return any(True for _ in _refused(node, "")) or any(unsupported(child) for _, child in children(node))
+    """Whether any keyword is used that structural schemas do not support: then their structure is not checked."""
+    raw = node.raw
+    is_refused = any(one.field != "dependencies" or raw["dependencies"] for one in _refused(node, ""))
+    if is_refused or raw.get("x-kubernetes-preserve-unknown-fields") is False:
+        return True
+    return any(unsupported(child) for _, child in children(node))
 
 
 def _refused(node: Node, path: str) -> Iterator[Cause]:

@@ -35,7 +35,7 @@ class TypedErrors:
         node = self._resolve(node)
         if value is None or depth > MAX_DEPTH:
             return
-        if node.int_or_string or node.type == "quantity":
+        if node.is_any_scalar or node.int_or_string or node.type == "quantity":
             if isinstance(value, (dict, list)):
                 self._add(path, f"expected any scalar, got &{{{_printed(value)}}}")
         elif node.type == "object":

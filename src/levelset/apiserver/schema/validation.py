@@ -20,7 +20,7 @@ import msgspec
 
 from levelset.apiserver.schema import field_errors, numbers
 from levelset.apiserver.schema.embedded_metadata import METADATA, check_identity
-from levelset.apiserver.schema.formats import is_quantity, text_format
+from levelset.apiserver.schema.formats import TIME_IN_SECONDS, is_quantity, text_format
 from levelset.apiserver.schema.json_values import copy_tree, is_member, join
 from levelset.apiserver.schema.list_keys import duplicates, identity, is_unchanged, key_of
 from levelset.apiserver.schema.prune_and_default import Resolve, decode_as_go, fill, prune, without_nulls
@@ -244,6 +244,8 @@ def has_type(node: Node, value: Tree) -> bool:
 
 
 def _has_json_type(node: Node, value: Tree) -> bool:
+    if node.is_any_scalar:
+        return not isinstance(value, (dict, list))
     if node.int_or_string or node.type in ("", "quantity"):
         return True
     return numbers.is_number(value) if node.type in ("integer", "number") else has_type(node, value)
@@ -254,6 +256,8 @@ _FIRST_LOAD_STEPS = 100_000  # of the first one, for which the schema is compile
 _LARGE_SCHEMA = 64 * 1024  # bytes
 _SMALL = 150  # nodes of a schema that is compiled in milliseconds
 ANY_JSON = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+NO_MEMBERS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"
+TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 TYPE = "FieldValueTypeInvalid"
 DUPLICATE = "FieldValueDuplicate"
@@ -319,6 +323,10 @@ class Definitions:
         if name not in self._nodes:
             raw = self._schemas.get(name)
             found = Node(preserve=True) if raw is None or name == ANY_JSON else read_schema(raw, builtin=True)
+            if name == NO_MEMBERS:
+                found.preserve = False
+            if name == TIME:
+                found.format = TIME_IN_SECONDS
             self._nodes[name] = Node(type="quantity") if name == QUANTITY else found
         return self._nodes[name]
 

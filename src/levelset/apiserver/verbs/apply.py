@@ -19,6 +19,7 @@ from levelset.apiserver.schema.formats import text_format
 from levelset.apiserver.verbs.create_and_update import (
     WriteResult,
     check_resource_version,
+    check_version_number,
     create,
     guaranteed_update,
 )
@@ -31,7 +32,7 @@ from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.apiserver.wire.step_limits import run_limited
 from levelset.errors import AlreadyExists, ApiError, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
 from levelset.objects import decode_tree, encode_tree
-from levelset.objects.json_tree import copy_tree, is_map, walk
+from levelset.objects.json_tree import copy_tree, is_list, is_map, walk
 from levelset.patch import ANYTHING, server_side_apply
 from levelset.patch.apply import create_applied, overlay
 from levelset.patch.last_applied import KUBECTL
@@ -39,7 +40,10 @@ from levelset.storage import Item
 
 __all__ = ["apply"]
 
-_MAY_BE_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")
+_MAY_BE_EMPTY: Final = (
+    *("labels", "annotations", "finalizers", "ownerReferences", "generateName", "selfLink", "uid", "resourceVersion"),
+    *("generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
+)
 
 
 async def apply(
@@ -114,23 +118,38 @@ class _ApplyRequest(msgspec.Struct, eq=False):
     repeated: list[str] = []
     """The keys that the YAML body repeats, by line: reported only if the configuration can be applied."""
 
-    def check_fields(self, live: Tree | None = None) -> None:
-        """Raises BadRequest for fields that are not in the schema, or Invalid for nulls that the schema would drop.
+    def check_fields(self) -> None:
+        """Raises as `check_types`, or Invalid for nulls that the schema would drop."""
+        self.check_types()
+        self.check_nulls()
 
-        With `live`, the configuration is merged into this object, which is invalid with the nulls.
-        """
-        is_scale = self.options.subresource == "scale"
-        schema = builtin_kind("autoscaling", "v1", "Scale") if is_scale else self.served.schema()
+    def check_types(self) -> None:
+        """Raises 500 for fields that are not in the schema, or have another type."""
+        schema = self._schema()
         if schema is not None:
             config = self._read()
             if not _is_accepted(schema, config):
+                _check_types(self.served, schema, config)
+
+    def check_nulls(self, live: Tree | None = None) -> None:
+        """Raises Invalid for nulls that the schema would drop.
+
+        With `live`, the configuration is merged into this object, which is invalid with the nulls.
+        """
+        schema = self._schema()
+        if schema is not None and self.served.custom and self.options.subresource != "scale":
+            config = self._read()
+            if _has_null(config):
                 is_status_ignored = self.served.status and not self.options.subresource
-                _check_fields(self.served, schema, config, live, is_status_ignored=is_status_ignored)
+                _check_nulls(self.served, schema, config, live, is_status_ignored=is_status_ignored)
+
+    def _schema(self) -> Compiled | None:
+        is_scale = self.options.subresource == "scale"
+        return builtin_kind("autoscaling", "v1", "Scale") if is_scale else self.served.schema()
 
     def typed_error(self, error: "_Untyped") -> ApiError:
         """The error with all that is wrong with the types of the configuration; `error` knows only the first."""
-        is_scale = self.options.subresource == "scale"
-        schema = builtin_kind("autoscaling", "v1", "Scale") if is_scale else self.served.schema()
+        is_scale, schema = self.options.subresource == "scale", self._schema()
         config = read_text(self.body, JSON if is_json_body(self.body) else YAML, [])
         shape = ANYTHING if is_scale else self.served.shape()  # a Scale has no lists
         errors = schema.typed_errors(config, shape) if schema is not None and is_map(config) else []
@@ -148,9 +167,12 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         is_status_ignored = served.status and "status" in config
         live = served_tree(served, item)
         is_ignored = is_status_ignored or bool(served.rules.unowned)
-        if is_ignored or options.subresource or not self.body.startswith(b"{") or b"null" in self.body:
-            self.check_fields(live)
+        is_unusual = not self.body.startswith(b"{") or b"null" in self.body
+        if is_ignored or options.subresource or is_unusual:
+            self.check_types()
         is_first = not live["metadata"].get("managedFields")
+        if is_first and served.custom:
+            self._check_live(live)
         try:
             merged: Tree = server_side_apply(
                 strategy.trackable_content(served, live) if is_first else live,
@@ -164,24 +186,50 @@ class _ApplyRequest(msgspec.Struct, eq=False):
                 ignore=ignored_fields(served, options.subresource),
             ).object
             if is_first:
-                strategy.disown_structs(served, merged)
+                strategy.finish_first_apply(served, live, merged, manager=options.manager)
         except ApplyConflict:
-            self.check_fields()  # its errors come first
+            self.check_types()  # its errors come first
             raise
         except BadPatch as error:
-            self.check_fields()
+            self.check_types()
             raise _untyped(served, config["metadata"], error) from error
         self._report_repeated()
-        version = config["metadata"].get("resourceVersion")  # an apply that changes nothing returns the live one
-        if version is not None and version != old["metadata"]["resourceVersion"]:
-            self.check_fields()
-            check_resource_version(served, self.name, version, old)
-        self._check_time(config)
         check = self.check_fields
         try:
+            self._check_version(old, merged, config)
+            self._check_time(config)
+            if is_unusual:
+                self.check_nulls(live)
+            if (is_ignored or options.subresource) and not served.custom:
+                strategy.decode_ignored(served, old, config, options)
             return strategy.prepare_update(self.state, served, old, merged, options, applied=True, check=check)
         except Undecodable as error:
             raise _inconvertible(served, config["metadata"], error) from error
+
+    def _check_live(self, live: Tree) -> None:
+        """Raises 500 for an object whose fields cannot have an owner: it has values of other types than its schema."""
+        schema = self._schema()
+        if schema is None or self.options.subresource == "scale" or schema.first_mismatch(live) is None:
+            return
+        problem = _listed(schema.typed_errors(live, self.served.shape()))
+        failed = "create manager for existing fields: failed to convert new object"
+        error = _Untyped(self.served, live["metadata"], problem, failed=failed, suffix=" to smd typed")
+        raise ApiError(error.message, code=error.code, reason="")
+
+    def _check_version(self, old: Tree, merged: Tree, config: Tree) -> None:
+        """Raises Invalid or Conflict for a resourceVersion that is not the stored one, which may be an empty one."""
+        if "resourceVersion" not in config["metadata"]:
+            return
+        version = config["metadata"]["resourceVersion"] or ""
+        if version == old["metadata"]["resourceVersion"]:
+            return
+        self.check_types()
+        try:
+            check_resource_version(self.served, self.name, version, old)
+        except ApiError:  # as upstream, which converts the object before it compares versions
+            namespace = old["metadata"].get("namespace")
+            strategy.decode_replacement(self.served, namespace, self.name, merged, self.options)
+            raise
 
     def _change_scale(self, old: Tree, item: Item, config: Tree) -> strategy.PreparedUpdate:
         """As `change`, for a configuration that is a Scale."""
@@ -198,9 +246,11 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         """Returns the object that the configuration creates, decoded; raises as `check_fields`, Forbidden, Conflict."""
         served, name, options = self.served, self.name, self.options
         config = self._read()
-        if served.status and "status" in config:
-            self.check_fields()  # all of them: the new object will have no status
         try:
+            if served.status and "status" in config:
+                self.check_fields()  # all of them: the new object will have no status
+                if not served.custom:
+                    strategy.decode_ignored(served, {}, config, options)
             tree = create_applied(
                 config,
                 manager=options.manager,
@@ -216,7 +266,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             dropped = [] if is_read else meta.read_metadata(tree)
             if "resourceVersion" in tree["metadata"] and not tree["metadata"].get("uid"):  # which cannot match
                 self.check_fields()  # its errors come first
-                _check_version(tree["metadata"]["resourceVersion"])
+                check_version_number(tree["metadata"]["resourceVersion"])
             decoded = strategy.apply_schema_to_new(served, tree, options, dropped=dropped, check=self.check_fields)
             self._check_time(config)
         except BadPatch as error:
@@ -267,10 +317,11 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         if config.get("apiVersion") != version or config.get("kind") != kind:
             raise BadRequest(f"invalid object type: {_type_of(config)}")
         metadata: Any = config.get("metadata")
-        if is_map(metadata) and metadata.get("managedFields"):
+        managed = metadata.get("managedFields") if is_map(metadata) else None
+        if is_list(managed) and all(map(is_map, managed)):  # as upstream, which takes none from another value
             raise BadRequest("metadata.managedFields must be nil")
-        empty = _empty_members(metadata)
         self._drop_bad_time(metadata)
+        empty = _empty_members(metadata)
         try:
             unknown = meta.read_metadata(config)
             if unknown:
@@ -282,6 +333,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         if not served.custom and may_need_narrowing(body):
             narrow_integers(served.group, served.version, kind, config)
         self.has_name = "name" in config["metadata"]
+        config["metadata"].setdefault("name", self.name)
         check_name_and_namespace(config, self.namespace, self.name)
         checked: Tree = config
         return checked
@@ -289,7 +341,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
     def _drop_bad_time(self, metadata: Any) -> None:
         created, check = metadata.get("creationTimestamp") if is_map(metadata) else None, text_format("date-time")
         if isinstance(created, str) and check is not None and not check(created):
-            del metadata["creationTimestamp"]
+            metadata["creationTimestamp"] = None  # another value than that of the live object
             self.has_bad_time = not self.served.custom  # as upstream, which never reads that of a custom resource
 
     def _check_time(self, config: Tree) -> None:
@@ -338,12 +390,6 @@ def _untyped(served: ServedResource, metadata: Tree, error: BadPatch) -> ApiErro
     return _Untyped(served, metadata, str(error))
 
 
-def _check_version(version: str | None) -> None:
-    """Raises 500, as upstream, for a resourceVersion that is no number."""
-    if version and not (version.isascii() and version.isdigit()):
-        raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500, reason="")
-
-
 def _inconvertible(served: ServedResource, metadata: Tree, error: Undecodable) -> ApiError:
     """500, as upstream: the result of an apply is not an object of its kind; 400 for a strict request."""
     if "strict decoding error" in str(error):
@@ -353,9 +399,7 @@ def _inconvertible(served: ServedResource, metadata: Tree, error: Undecodable) -
     return _Untyped(served, metadata, str(error), failed="convert new object", suffix=" to proper version")
 
 
-def _check_fields(
-    served: ServedResource, schema: Compiled, config: Tree, live: Tree | None, *, is_status_ignored: bool
-) -> None:
+def _check_types(served: ServedResource, schema: Compiled, config: Tree) -> None:
     defaulted = cast("Tree", copy_tree(config))
     unknown = schema.prune(defaulted)
     if unknown:
@@ -364,8 +408,13 @@ def _check_fields(
     if wrong is not None:
         problem = f".{wrong.field}: {wrong.message}"
         raise _untyped(served, config["metadata"], BadPatch(problem, field=wrong.field))
-    if not served.custom or not _has_null(config) or config["kind"] != served.kind:
-        return
+
+
+def _check_nulls(
+    served: ServedResource, schema: Compiled, config: Tree, live: Tree | None, *, is_status_ignored: bool
+) -> None:
+    defaulted = cast("Tree", copy_tree(config))
+    schema.prune(defaulted)
     # In a create or update, a null that the schema drops counts as absent; an apply would own a field without value.
     schema.default(defaulted)
     # Nulls of a status are of no concern in a write that ignores it.

@@ -52,14 +52,16 @@ async def write(
     old: Tree | None = None,
     guards: Mapping[str, int] | None = None,
     again: bool = False,
+    keep: bool = False,
 ) -> WriteResult:
     """Stores the tree as a new object, or in place of an item, which is `old` in the served version.
 
-    An object that can be removed is removed instead, and bytes that stay the same are written only `again`. Sets the
-    resourceVersion of the tree. Raises Mismatch if the key is not at the version of the item (None: if it exists), or
-    one of the `guards` is at another revision, or a unique value of the object belongs to another one.
+    An object that can be removed is removed instead, unless it is to `keep`, and bytes that stay the same are written
+    only `again`. Sets the resourceVersion of the tree. Raises Mismatch if the key is not at the version of the item
+    (None: if it exists), or one of the `guards` is at another revision, or a unique value of the object belongs to
+    another one.
     """
-    if item is not None and can_be_removed(served, tree):
+    if item is not None and not keep and can_be_removed(served, tree):
         await _remove(state, served, tree, item, old)
         return WriteResult(tree, None)
     metadata: Tree = tree["metadata"]

@@ -41,6 +41,7 @@ __all__ = [
     "Change",
     "WriteResult",
     "check_resource_version",
+    "check_version_number",
     "create",
     "create_complete",
     "guaranteed_update",
@@ -163,13 +164,14 @@ async def update(
     key = served.key(namespace, name)
     may_create = served.rules.create_on_update and not options.subresource
     if may_create and state.reader.get_nowait(key) is None:
-        meta.read_metadata(tree)
-        if uid := _metadata_text(tree, "uid"):  # of an object that was deleted: it does not come back
+        read = decode_tree(encode_tree({"metadata": tree.get("metadata")}))  # `create` reports its unknown fields
+        meta.read_metadata(read)
+        if uid := _metadata_text(read, "uid"):  # of an object that was deleted: it does not come back
             raise _other_uid(served, namespace, name, uid, "")
-        tree["metadata"].pop("resourceVersion", None)
-        check_name_and_namespace(tree, namespace, name)
+        check_name_and_namespace(read, namespace, name)
         if options.authorizer is not None:
             options.authorizer.check_create(name)
+        check_version_number(_metadata_text(read, "resourceVersion"))
         options = msgspec.structs.replace(options, creates_on_update=True)
         return await create(state, served, namespace, tree, options)
     body = encode_tree(tree) if source is None else source
@@ -212,7 +214,7 @@ async def guaranteed_update(
         if options.admission is not None:
             prepared = await write_admission.admit_update(state, served, old, prepared, options)
         again = not prepared.changed and _is_stored_again(served, item, prepared.tree, options)
-        if not prepared.changed and not again:
+        if not prepared.changed and not again and not can_be_removed(served, prepared.tree):
             return WriteResult(prepared.tree, item)
         if options.authorizer is not None:
             options.authorizer.check(prepared.tree, old)
@@ -444,6 +446,12 @@ def check_resource_version(served: ServedResource, name: str, version: str, old:
             raise status_errors.invalid(served, name, [cause], kind=served.plural)
     elif version != old["metadata"]["resourceVersion"]:
         raise status_errors.stale(served, name, version)
+
+
+def check_version_number(version: str | None) -> None:
+    """Raises 500, as upstream, for the resourceVersion of an object to be created that is no number."""
+    if version and not (version.isascii() and version.isdigit()):
+        raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500, reason="")
 
 
 def _other_uid(served: ServedResource, namespace: str | None, name: str, uid: str, found: str) -> ApiError:

@@ -1,6 +1,7 @@
 """Deletes objects: immediately, or by setting `deletionTimestamp` until their finalizers are removed."""
 
 import asyncio
+import contextlib
 from datetime import timedelta
 from typing import Any, Final, cast
 
@@ -130,10 +131,23 @@ async def _delete_item(
         return DeleteResult(old, gone=False)
     _mark(state, served, tree, options)
     gone = can_be_removed(served, tree)
-    if not options.dry_run:
+    if gone and served.rules.graceful and not options.dry_run:
+        await _remove_marked(state, served, old, tree, item)
+    elif not options.dry_run:
         tree = (await commit.write(state, served, item.key, tree, item=item, old=old)).tree
-    # A removed Pod is returned as it was marked; upstream marks no other kind before it removes it.
-    return DeleteResult(old if gone and not served.rules.graceful else tree, gone=gone)
+    # A removed Pod is returned as it was marked, and so is a namespace, which upstream's controller removes later;
+    # upstream marks no other kind before it removes it.
+    is_namespace = served.qualified == "namespaces"
+    return DeleteResult(
+        old if gone and not (served.rules.graceful or is_namespace) else tree, gone=gone and not is_namespace
+    )
+
+
+async def _remove_marked(state: ServerState, served: ServedResource, old: Tree, tree: Tree, item: Item) -> None:
+    """Stores the marked object, and then removes it: as upstream, so that its watchers see both."""
+    marked = await commit.write(state, served, item.key, tree, item=item, old=old, keep=True)
+    with contextlib.suppress(Mismatch):  # the other write has removed it
+        await commit.write(state, served, item.key, {**tree}, item=marked.item, old=tree)
 
 
 async def _delete_damaged(
@@ -175,7 +189,7 @@ def _is_already_marked(served: ServedResource, tree: Tree, options: DeleteOption
 
     The propagation of a Pod's deletion is decided by the first request.
     """
-    if not is_deleting(tree):
+    if not is_deleting(tree) or can_be_removed(served, tree):
         return False
     left = tree["metadata"].get("deletionGracePeriodSeconds") or 0
     shorter = left > 0 and options.grace_seconds is not None and options.grace_seconds < left

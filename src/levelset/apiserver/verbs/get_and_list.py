@@ -193,7 +193,8 @@ def parse_list_options(served: ServedResource, parameters: Parameters) -> ListQu
         exact = None if read.rv < 0 else read.rv
         return ListQuery(selection, limit, exact, after=read.after, is_resumed=exact is not None)
     match = first.get("resourceVersionMatch", "")
-    if revision and (match == "Exact" or (limit and not match)):
+    is_one = selection is not None and not served.namespaced and selection.name is not None  # upstream gets that one
+    if revision and (match == "Exact" or (limit and not match and not is_one)):
         return ListQuery(selection, limit, exact=revision)
     # As upstream, which serves `resourceVersion=0` from its watch cache: the limit is ignored.
     return ListQuery(selection, None if given == "0" else limit, not_older=revision, is_newest=not given)

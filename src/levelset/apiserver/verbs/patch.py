@@ -126,6 +126,7 @@ def _change(
             if is_narrowed:
                 new = cast("Tree", copy_tree(new))
                 narrow_integers(served.group, served.version, served.kind, new)
+            _check_kind(served, name, old, new, options=options)
         try:
             check_version(served, name, new, old)
             return strategy.prepare_update(state, served, old, new, options)
@@ -145,6 +146,21 @@ def _change(
             raise status_errors.invalid_patch(error.problem) from error
 
     return decoded
+
+
+def _check_kind(served: ServedResource, name: str, old: Tree, new: Tree, *, options: WriteOptions) -> None:
+    """Raises BadRequest if a strategic patch has made the object one of another kind.
+
+    As upstream, which decodes it as it was before it checks the kind, so that other errors come first.
+    """
+    given = {word: new.get(word) for word in ("apiVersion", "kind")}
+    if given == {"apiVersion": served.api_version, "kind": served.kind} or not all(
+        isinstance(one, str) and one for one in given.values()
+    ):
+        return
+    copied = cast("Tree", copy_tree(new)) | {"apiVersion": served.api_version, "kind": served.kind}
+    strategy.decode_replacement(served, old["metadata"].get("namespace"), name, copied, options)
+    raise BadRequest(f"{given['kind']} in version {given['apiVersion']} cannot be converted to a {served.kind}")
 
 
 def _sort_unknown(warnings: list[str]) -> None:
@@ -257,7 +273,7 @@ def _apply_strategic_patch(tree: Tree, body_tree: Any, shape: Shape) -> Any:
     try:
         return apply_strategic(tree, body_tree, shape)
     except BadPatch as error:
-        if "merge key" in str(error) or "$patch" in str(error):  # as upstream
+        if any(one in str(error) for one in ("merge key", "$patch", "unable to find api field")):  # as upstream
             raise ApiError(str(error), code=500, reason="") from error
         raise BadRequest(str(error)) from error
     except PatchFailed as error:

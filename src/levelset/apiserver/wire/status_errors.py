@@ -6,6 +6,8 @@ The details name the plural resource, except for an invalid object, which is nam
 from collections.abc import Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import Tree
 from levelset.apiserver.schema.field_errors import join_causes
@@ -259,6 +261,8 @@ def already_exists(served: ServedResource, name: str, *, deleting: bool = False)
 
 def no_unique_name(served: ServedResource, name: str) -> AlreadyExists:
     """409: the name that was generated for an object is taken; the client should try again."""
+    if served.storage_group is not None:  # as upstream, which names the group that it is stored in
+        served = replace(served, group=served.storage_group)
     error = already_exists(served, name)
     text = f"{error}, the server was not able to generate a unique name for the object"
     return AlreadyExists(text, details={**error.details, "retryAfterSeconds": 1})

@@ -23,6 +23,7 @@ from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import is_list, is_map
 
 __all__ = [
+    "CURRENT_METRICS",
     "STORAGE_CONVERSIONS",
     "StorageConversion",
     "autoscaler_to_v1",

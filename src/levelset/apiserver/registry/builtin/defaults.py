@@ -12,6 +12,8 @@ from levelset.apiserver.registry.builtin import (
     volumes,
     workloads,
 )
+from levelset.apiserver.registry.builtin.autoscaler_status import CURRENT_CPU
+from levelset.apiserver.registry.builtin.conversions import CURRENT_METRICS
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -45,7 +47,9 @@ def _set_limit_range_defaults(tree: Object) -> None:
 
 
 def _set_runtime_class_defaults(tree: Object) -> None:
-    set_canonical_list(map_member(map_member(tree, "overhead"), "podFixed"))
+    amounts = map_member(map_member(tree, "overhead"), "podFixed")
+    for name in amounts:
+        set_canonical(amounts, name)  # which is not rounded to thousandths
 
 
 def _set_ingress_class_defaults(tree: Object) -> None:
@@ -90,6 +94,11 @@ def _set_autoscaler_defaults(tree: Object) -> None:
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
     elif tree.get("apiVersion") == "autoscaling/v1" and METRICS not in map_member(tree["metadata"], "annotations"):
         spec.setdefault("targetCPUUtilizationPercentage", 80)
+    is_new = "resourceVersion" not in tree["metadata"]
+    if is_new and map_member(tree, "status").get(CURRENT_CPU) is not None:
+        # As upstream, where the writer owns the annotation that it is converted to, although no new one has it.
+        annotations = map_member(tree["metadata"], "annotations")
+        tree["metadata"]["annotations"] = {**annotations, CURRENT_METRICS: ""}
     for metric in list_member(spec, "metrics"):
         for name in metric:
             target = map_member(map_member(metric, name), "target")
@@ -247,6 +256,7 @@ DEFAULTERS: Mapping[tuple[str, str], Callable[[Object], None]] = {
     ("node.k8s.io", "RuntimeClass"): _set_runtime_class_defaults,
     (RBAC, "ClusterRoleBinding"): _set_binding_defaults,
     (RBAC, "RoleBinding"): _set_binding_defaults,
+    ("resource.k8s.io", "ResourceSlice"): storage_and_devices.set_slice_defaults,
     ("scheduling.k8s.io", "PriorityClass"): _set_priority_class_defaults,
     ("storage.k8s.io", "StorageClass"): _set_storage_class_defaults,
 }

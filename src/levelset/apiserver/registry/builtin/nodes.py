@@ -5,6 +5,7 @@ from typing import Final
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical_list
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
+from levelset.objects.json_tree import is_map
 
 __all__ = ["prepare_node_create", "prepare_node_part", "set_node_defaults"]
 
@@ -18,6 +19,8 @@ NODE_INFO: Final = (
 def set_node_defaults(tree: Object) -> None:
     """Makes the first pod network and the list of them agree; the single field wins."""
     spec = tree.setdefault("spec", {})
+    if is_map(source := map_member(spec, "configSource").get("configMap")):
+        source.setdefault("kubeletConfigKey", "")  # which is always written, before the feature is found to be off
     first, blocks = spec.get("podCIDR"), list_member(spec, "podCIDRs")
     if first and (not blocks or blocks[0] != first):
         spec["podCIDRs"] = [first]

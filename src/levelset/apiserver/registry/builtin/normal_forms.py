@@ -216,7 +216,8 @@ def _drop_of_slice(tree: Object) -> None:
 
 def _drop_of_service(tree: Object) -> None:
     spec = map_member(tree, "spec")
-    if spec.get("type") == "ExternalName":
+    # Upstream drops it when it is read: what is invalid has been refused before.
+    if spec.get("type") == "ExternalName" and spec.get("internalTrafficPolicy") in ("Cluster", "Local"):
         _remove(spec, "internalTrafficPolicy")
 
 

@@ -16,7 +16,7 @@ from levelset.apiserver.registry.metadata import generate_name
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
-from levelset.errors import Cause, Forbidden
+from levelset.errors import ApiError, Cause, Forbidden
 from levelset.storage import Item
 
 __all__ = ["SYSTEM_PRIORITIES", "PodAdmission", "forbidden_pod"]
@@ -77,7 +77,7 @@ class PodAdmission:
             problem = pod_problem(new, limit_range)
             if problem:
                 raise forbidden_pod(new, problem)
-        if new["spec"].get("overhead"):
+        if new["spec"].get("overhead") is not None:
             wanted = self._overhead(new)
             if not wanted:
                 detail = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
@@ -152,6 +152,9 @@ class PodAdmission:
         name = pod["spec"].get("runtimeClassName")
         if not name:
             return {}
+        if "/" in name or "%" in name:  # upstream asks its own API for it
+            problem = " ".join(f"may not contain '{one}'" for one in "/%" if one in name)
+            raise ApiError(f'invalid resource name "{name}": [{problem}]', code=500, reason="")
         found = self._read(f"{_RUNTIMES}{name}")
         if found is None:
             raise forbidden_pod(pod, f'pod rejected: RuntimeClass "{name}" not found')

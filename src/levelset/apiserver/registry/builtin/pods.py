@@ -154,6 +154,9 @@ _IMAGE: Final = Pattern(
 )
 
 
+_IDENTIFIER: Final = Pattern("[0-9a-f]{64}")  # which is no name of an image
+
+
 def _pull_policy(image: str) -> str:
     """The default imagePullPolicy: an image without a fixed tag is always pulled."""
     return _cached_pull_policy(image) if len(image) <= MAX_IMAGE else "IfNotPresent"
@@ -164,7 +167,7 @@ MAX_IMAGE: Final = 255
 
 @lru_cache(maxsize=1024)
 def _cached_pull_policy(image: str) -> str:
-    found = _IMAGE.fullmatch(image)
+    found = None if _IDENTIFIER.fullmatch(image) else _IMAGE.fullmatch(image)
     return "Always" if found is not None and not found[2] and found[1] in (None, "latest") else "IfNotPresent"
 
 
@@ -259,7 +262,8 @@ def prepare_pod_create(pod: Object) -> None:
     spec = pod["spec"]
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
-    status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
+    given = pod.get("status")
+    status: Object = {"phase": "Pending", "qosClass": (given and given.get("qosClass")) or qos_class(spec)}
     pod["status"] = status
     if spec.get("schedulingGates"):
         status["conditions"] = [

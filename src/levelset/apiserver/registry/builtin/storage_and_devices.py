@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from levelset.apiserver.registry.builtin.normal_forms import set_canonical
+from levelset.apiserver.registry.builtin.normal_forms import canonical, set_canonical, set_canonical_list
 from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -21,6 +21,7 @@ __all__ = [
     "set_claim_defaults",
     "set_claim_template_defaults",
     "set_driver_defaults",
+    "set_slice_defaults",
 ]
 
 _DRIVER_DEFAULTS: Final[Object] = {
@@ -70,6 +71,35 @@ def set_claim_defaults(claim: Object) -> None:
     _set_request_defaults(map_member(claim, "spec"))
 
 
+def set_slice_defaults(resource_slice: Object) -> None:
+    """Writes the quantities of a ResourceSlice in their canonical form."""
+    spec = map_member(resource_slice, "spec")
+    for device in list_member(spec, "devices"):
+        for capacity in map_member(device, "capacity").values():
+            if capacity:
+                _set_capacity(capacity)
+        for consumed in list_member(device, "consumesCounters"):
+            _set_counters(consumed)
+    for counters in list_member(spec, "sharedCounters"):
+        _set_counters(counters)
+
+
+def _set_capacity(capacity: Object) -> None:
+    set_canonical(capacity, "value")
+    policy = map_member(capacity, "requestPolicy")
+    set_canonical(policy, "default")
+    if policy.get("validValues"):
+        policy["validValues"] = [canonical(one) for one in policy["validValues"]]
+    for name in ("min", "max", "step"):
+        set_canonical(map_member(policy, "validRange"), name)
+
+
+def _set_counters(owner: Object) -> None:
+    for counter in map_member(owner, "counters").values():
+        if counter:
+            set_canonical(counter, "value")
+
+
 def set_claim_template_defaults(template: Object) -> None:
     """Sets the defaults of a ResourceClaimTemplate."""
     _set_request_defaults(map_member(map_member(template, "spec"), "spec"))
@@ -82,6 +112,9 @@ def _set_request_defaults(spec: Object) -> None:
                 one["allocationMode"] = one.get("allocationMode") or "ExactCount"
                 if one["allocationMode"] == "ExactCount":
                     one["count"] = one.get("count") or 1
+                set_canonical_list(map_member(map_member(one, "capacity"), "requests"))
+                for toleration in list_member(one, "tolerations"):
+                    toleration["operator"] = toleration.get("operator") or "Equal"
 
 
 def admin_access_checks(get: _Get) -> dict[tuple[str, str], list[Callable[[Object, Object | None], list[Cause]]]]:

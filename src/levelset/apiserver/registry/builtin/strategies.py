@@ -17,6 +17,7 @@ from levelset.apiserver.registry.builtin import (
     volumes,
     workloads,
 )
+from levelset.apiserver.registry.builtin.conversions import CURRENT_METRICS
 from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
 from levelset.apiserver.registry.builtin.object_warnings import object_warnings
 from levelset.apiserver.registry.builtin.pods import prepare_pod_create, prepare_pod_part, prepare_pod_update
@@ -64,6 +65,22 @@ GENERATION_METADATA: dict[tuple[str, str], tuple[str, ...]] = {
     (APPS, "Deployment"): ("annotations",),
     ("discovery.k8s.io", "EndpointSlice"): ("labels",),
 }
+# Kinds whose content upstream compares by its memory.
+COMPARED_BY_MEMORY = frozenset(
+    {
+        (NETWORK, "NetworkPolicy"),
+        *((ADMISSION, kind) for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")),
+    }
+)
+# Lists that are replaced as a whole, and have quantities.
+QUANTITY_LISTS: dict[tuple[str, str], tuple[str, ...]] = {
+    (APPS, "StatefulSet"): ("spec.volumeClaimTemplates",),
+    ("", "LimitRange"): ("spec.limits",),
+    ("autoscaling", "HorizontalPodAutoscaler"): ("spec.metrics",),
+    ("resource.k8s.io", "ResourceSlice"): ("spec.devices", "spec.sharedCounters"),
+}
+# Kinds that have the labels of their template if they have none.
+LABELLED = frozenset({("", "ReplicationController"), (BATCH, "Job")})
 # Kinds whose updates must have a resourceVersion, as those of custom resources.
 REQUIRES_RESOURCE_VERSION = frozenset(
     {
@@ -85,6 +102,8 @@ CREATE_ON_UPDATE = frozenset(
         *((RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     }
 )
+# Kinds whose new objects have something of the status that was sent, or own something because of it.
+STATUS_ON_CREATE = frozenset({("", "Node"), ("", "Pod"), ("autoscaling", "HorizontalPodAutoscaler")})
 # How often a kind checks metadata, where it is not as most do it: recorded.
 METADATA_CHECKS: dict[tuple[str, str], MetadataChecks] = {
     **dict.fromkeys(
@@ -213,6 +232,10 @@ def _rules(key: tuple[str, str]) -> Rules:
         generation=key in GENERATION,
         increments=key != ("scheduling.k8s.io", "PriorityClass"),
         increments_by=GENERATION_METADATA.get(key, ()),
+        increments_by_memory=key in COMPARED_BY_MEMORY,
+        increments_by_disabled=key == ("resource.k8s.io", "ResourceSlice"),
+        quantity_lists=QUANTITY_LISTS.get(key, ()),
+        complete_sent=workloads.set_labels_of_template if key in LABELLED else None,
         unconditional_update=key not in REQUIRES_RESOURCE_VERSION,
         create_on_update=key in CREATE_ON_UPDATE,
         name_check=NAME_CHECKS.get(key, check_dns1123_subdomain),
@@ -234,7 +257,7 @@ def _rules(key: tuple[str, str]) -> Rules:
         graceful=key == ("", "Pod"),
         orphans=key in (("", "ReplicationController"), (BATCH, "Job")),
         has_dependents=key[1] != "Event",
-        status_on_create=key == ("", "Node"),
+        status_on_create=key in STATUS_ON_CREATE,
         finalizers_need_slash=key not in PLAIN_FINALIZERS,
         metadata_checks=METADATA_CHECKS.get(key, MetadataChecks()),
         part_metadata_checks=STATUS_METADATA_CHECKS.get(key, MetadataChecks()),
@@ -327,6 +350,11 @@ def _prepare_endpoint_slice_update(new: Object, old: Object) -> None:
 def _prepare_autoscaler_create(tree: Object) -> None:
     is_v2 = tree.get("apiVersion") == "autoscaling/v2"
     tree["status"] = dict(AUTOSCALER_STATUS[is_v2])
+    annotations = map_member(tree["metadata"], "annotations")
+    if not is_v2 and CURRENT_METRICS in annotations:  # of the status, which a new one does not have
+        del annotations[CURRENT_METRICS]
+        if not annotations:
+            del tree["metadata"]["annotations"]
 
 
 def _prepare_autoscaler_update(new: Object, _old: Object) -> None:
@@ -340,6 +368,11 @@ def _prepare_autoscaler_update(new: Object, _old: Object) -> None:
             current = map_member(map_member(metric, source), "current")
             for name in ("value", "averageValue"):
                 normal_forms.set_canonical(current, name)
+
+
+def _prepare_labelled_part(new: Object, _old: Object, subresource: str, _now: str) -> None:
+    if subresource == "status":  # without labels it would be read with those of its template
+        workloads.set_labels_of_template(new)
 
 
 def _prepare_autoscaler_part(new: Object, old: Object, _subresource: str, _now: str) -> None:
@@ -371,10 +404,9 @@ PREPARE_PART: dict[tuple[str, str], PreparePart] = {
     ("", "PersistentVolumeClaim"): volumes.prepare_claim_part,
     ("", "Pod"): prepare_pod_part,
     ("", "ResourceQuota"): _prepare_quota_status,
-    ("", "ReplicationController"): workloads.prepare_labelled_part,
+    **dict.fromkeys(LABELLED, _prepare_labelled_part),
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_part,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_part,
-    (BATCH, "Job"): workloads.prepare_labelled_part,
     CERTIFICATE_REQUEST: certificate_requests.prepare_part,
 }
 # What of the metadata an update of the status leaves as it is; nothing for most kinds.
@@ -416,10 +448,18 @@ def _check_address_name(name: str) -> list[str]:
     return [] if name == canonical else [f'must be in canonical form ("{canonical}")']
 
 
+def _check_long_name(name: str) -> list[str]:
+    """Why a name is not a subdomain, in the words of upstream's newer check."""
+    return [
+        one.replace("characters", "bytes") if "no more than" in one else one for one in check_dns1123_subdomain(name)
+    ]
+
+
 NAME_CHECKS: dict[tuple[str, str], Callable[[str], list[str]]] = {
     (NETWORK, "IPAddress"): _check_address_name,
     ("", "Event"): check_path_segment,
     ("", "Namespace"): check_dns1123_label,
+    ("", "ReplicationController"): _check_long_name,
     CERTIFICATE_REQUEST: check_path_segment,
     (APPS, "StatefulSet"): check_dns1123_label,
     ("", "Service"): check_dns1123_label,

@@ -16,12 +16,12 @@ __all__ = [
     "prepare_daemon_set_part",
     "prepare_daemon_set_update",
     "prepare_job_create",
-    "prepare_labelled_part",
     "preserve_template_generation",
     "set_cron_job_defaults",
     "set_daemon_set_defaults",
     "set_deployment_defaults",
     "set_job_defaults",
+    "set_labels_of_template",
     "set_replica_set_defaults",
     "set_replication_controller_defaults",
     "set_stateful_set_defaults",
@@ -74,8 +74,7 @@ def set_stateful_set_defaults(tree: Object) -> None:
     if spec.get("ordinals") is not None:
         spec["ordinals"].setdefault("start", 0)
     for claim in list_member(spec, "volumeClaimTemplates"):
-        claim.setdefault("apiVersion", "v1")
-        claim.setdefault("kind", "PersistentVolumeClaim")
+        claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
         claim_spec = claim.setdefault("spec", {})
         claim_spec.setdefault("volumeMode", "Filesystem")
         resources = claim_spec.setdefault("resources", {})
@@ -122,7 +121,9 @@ def set_cron_job_defaults(tree: Object) -> None:
     spec.setdefault("suspend", False)
     spec.setdefault("successfulJobsHistoryLimit", 3)
     spec.setdefault("failedJobsHistoryLimit", 1)
-    template = spec.setdefault("jobTemplate", {}).setdefault("spec", {}).setdefault("template", {})
+    job = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
+    _set_failure_policy_defaults(job)
+    template = job.setdefault("template", {})
     set_pod_spec_defaults(template.setdefault("spec", {}))
 
 
@@ -132,13 +133,17 @@ def _set_job_spec_defaults(spec: Object) -> None:
     spec.setdefault("parallelism", 1)
     spec.setdefault("backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1)
     spec.setdefault("manualSelector", False)
-    for rule in list_member(spec.get("podFailurePolicy"), "rules"):
-        for pattern in list_member(rule, "onPodConditions"):
-            pattern["status"] = pattern.get("status") or "True"
+    _set_failure_policy_defaults(spec)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("podReplacementPolicy", "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed")
     set_pod_spec_defaults(spec.setdefault("template", {}).setdefault("spec", {}))
+
+
+def _set_failure_policy_defaults(spec: Object) -> None:
+    for rule in list_member(spec.get("podFailurePolicy"), "rules"):
+        for pattern in list_member(rule, "onPodConditions"):
+            pattern["status"] = pattern.get("status") or "True"
 
 
 def prepare_job_create(tree: Object) -> None:
@@ -193,11 +198,11 @@ def preserve_template_generation(new: Object, old: Object) -> None:
         new["metadata"]["annotations"] = {**map_member(new["metadata"], "annotations"), TEMPLATE_GENERATION: former}
 
 
-def prepare_labelled_part(new: Object, _old: Object, subresource: str, _now: str) -> None:
+def set_labels_of_template(tree: Object) -> None:
     """Gives an object without labels those of its template, which are its default."""
-    labels = map_member(map_member(map_member(new, "spec"), "template"), "metadata").get("labels")
-    if subresource == "status" and labels and not new["metadata"].get("labels"):
-        new["metadata"]["labels"] = dict(labels)
+    labels = map_member(map_member(map_member(tree, "spec"), "template"), "metadata").get("labels")
+    if labels and not tree["metadata"].get("labels"):
+        tree["metadata"]["labels"] = dict(labels)
 
 
 def _with_template(tree: Object) -> Object:

@@ -23,6 +23,7 @@ __all__ = [
     "EmptyMap",
     "Members",
     "Removed",
+    "component_members",
     "equal",
     "has_list_keys",
     "maps_in_atomic_lists",
@@ -42,6 +43,8 @@ _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 _MAX_PLANS: Final = 256
 _BITS: Final = {"int32": 32}
 _RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"  # any JSON, which is no struct
+_TIMES: Final = frozenset(f"io.k8s.apimachinery.pkg.apis.meta.v1.{name}" for name in ("Time", "MicroTime"))
+_QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 
 _Plan = tuple[bool, tuple[tuple[str, "Members"], ...]]
@@ -91,7 +94,7 @@ class Members:
         self.lists = frozenset(name for name, kind in types.items() if kind == "array")
         self.plans: dict[tuple[str, ...], _Plan] = {}
         self.zeros = tuple(_find_zeros(schemas, structs, present))
-        """What Go writes for a member that is absent: null for a list or a map, an empty struct, "", 0 or false."""
+        """What Go writes for an absent member: null for a list, a map or a time, an empty struct, "", 0 or "0"."""
         self.always = frozenset(name for name, _ in self.zeros)
         self.is_plain = not (structs or self.zeros) and values is None
         """Whether no member has members or is always there: then there is nothing to do but for an empty member."""
@@ -100,8 +103,10 @@ class Members:
 def _find_zeros(schemas: Mapping[str, Any], structs: set[str], present: frozenset[str]) -> Iterator[tuple[str, Any]]:
     for name in sorted(present):
         schema = schemas.get(name, {})
-        if schema.get("type") == "array" or "additionalProperties" in schema:
+        if schema.get("type") == "array" or "additionalProperties" in schema or _reference(schema) in _TIMES:
             yield name, None
+        elif _reference(schema) == _QUANTITY:
+            yield name, "0"
         elif (name in structs and schema.get("default") == {}) or schema.get("default") in ("", 0):
             yield name, schema["default"]
 
@@ -124,6 +129,11 @@ def _builtin_members(api_version: str, kind: str) -> Members | None:
     return found
 
 
+def component_members(name: str) -> Members | None:
+    """The members of a component of built-in kinds, by its name."""
+    return _members_of({"$ref": f"{COMPONENT}{name}"})
+
+
 def preload() -> None:
     """Reads the data file, so that no request waits for the disk."""
     _table()
@@ -134,9 +144,16 @@ class EmptyMap(dict[str, Any]):
 
 
 class Removed(list[Dropped]):
-    """What `omit_empty` has removed; `is_written` is whether the rest is what Go writes already."""
+    """What `omit_empty` has removed; `is_written` is whether the rest is what Go writes already.
+
+    `nulled` are empty lists and maps that are always there: only what is stored is read back as null.
+    """
 
     is_written = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nulled: list[Dropped] = []
 
 
 def omit_empty(members: Members, tree: dict[str, Any]) -> Removed:
@@ -218,6 +235,8 @@ def _remove(members: Members, tree: dict[str, Any], removed: Removed | None) -> 
                 tree[name] = None
             else:
                 removed.is_written = False
+                if name in tree:
+                    removed.nulled.append((tree, name, tree[name]))
 
 
 def without_zeros(members: Members, tree: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
+from levelset.apiserver.registry.builtin.written_members import component_members, omit_empty
 from levelset.apiserver.registry.crd.names import (
     CrdNames,
     accepted_names,
@@ -28,7 +29,8 @@ from levelset.apiserver.resources.catalog import Catalog
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, Rules, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, add_missing_claims, new_claims
-from levelset.apiserver.schema.builtin_schemas import library
+from levelset.apiserver.schema.builtin_schemas import builtin_type, library
+from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.apiserver.wire.step_limits import LARGE_OBJECT
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import is_list, is_map
@@ -310,7 +312,7 @@ def drop_unknown_keywords(schema: Any, *, is_free: bool = False) -> None:
     """Drops unknown keywords from the schemas inside of a schema, in place; from itself if it `is_free`.
 
     Those of `items` and `additionalProperties` are decoded by code of their own upstream, which does not report unknown
-    fields; all others are those of the kind, and are pruned with it.
+    fields; all others are those of the kind, and are pruned with it. Raises Undecodable for values of another type.
     """
     if not is_map(schema):
         return
@@ -318,6 +320,12 @@ def drop_unknown_keywords(schema: Any, *, is_free: bool = False) -> None:
         known: Any = library()[_SCHEMA]["properties"]
         for name in [name for name in schema if name not in known]:
             del schema[name]
+        wrong = builtin_type(_SCHEMA).first_type_error(schema)
+        if wrong is not None:
+            raise Undecodable(f"the definition cannot be decoded: {wrong.field}: {wrong.message}")
+        members = component_members(_SCHEMA)
+        if members is not None:
+            omit_empty(members, schema)
     for one in _inside(schema):
         drop_unknown_keywords(one, is_free=is_free)
     for name in schema.keys() & _FREE:

@@ -5,7 +5,7 @@ conversion, and what cannot change. `expression_rules` makes the validator of a 
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -189,8 +189,9 @@ def _check_labels(names: Object, field: str) -> Iterator[Cause]:
 
 def _check_versions(spec: Object) -> Iterator[Cause]:
     versions = list_member(spec, "versions")
+    shared = {name for name in _SHAREABLE if all(one.get(name) == versions[0].get(name) for one in versions)}
     for index, version in enumerate(versions):
-        yield from check_version(version, f"spec.versions[{index}]", is_alone=len(versions) == 1)
+        yield from check_version(version, f"spec.versions[{index}]", shared=shared, is_first=not index)
     shown = spec.get("versions")
     if len({one.get("name") for one in versions}) != len(versions):
         yield field_errors.invalid("spec.versions", shown, "must contain unique version names")
@@ -264,10 +265,13 @@ def _check_stored_versions(definition: Object) -> Iterator[Cause]:
     storing = [one for one in versions if one.get("storage")]
     if not stored and not storing:
         yield field_errors.invalid("status.storedVersions", None, "must have at least one stored version")
-    for one in storing[1:]:  # the first one is added to them
-        if one.get("name") not in (*stored, storing[0].get("name")):
+        return
+    left = {*stored, *(one.get("name") for one in storing[:1])}  # the first one is added to them
+    for one in versions:
+        if one.get("storage") and one.get("name") not in left:
             detail = f"must have the storage version {one.get('name') or ''}"
             yield field_errors.invalid("status.storedVersions", one, detail)
+        left.discard(one.get("name"))  # as upstream, which finds each of them once
     for index, version in enumerate(stored):
         if version not in names:
             detail = (
@@ -285,8 +289,15 @@ def _at(tree: Object, path: str) -> Any:
     return found
 
 
-def check_version(version: Object, path: str, *, is_alone: bool = False) -> list[Cause]:
-    """Validates one version of a CRD; `is_alone` if it has no other."""
+_SHAREABLE = ("schema", "selectableFields")
+
+
+def check_version(version: Object, path: str, *, shared: Collection[str] = (), is_first: bool = True) -> list[Cause]:
+    """Validates one version of a CRD; `shared` are the parts that all versions have alike.
+
+    Upstream has those in one place only, so that selectable fields are not found in a schema of a version, and are
+    checked once.
+    """
     name = version.get("name") or ""
     causes: list[Cause] = []
     if check_dns1035_label(name):
@@ -306,14 +317,17 @@ def check_version(version: Object, path: str, *, is_alone: bool = False) -> list
     causes += _check_scale(map_member(version, "subresources").get("scale"), f"{path}.subresources.scale")
     for index, column in enumerate(list_member(version, "additionalPrinterColumns")):
         causes += _check_column(column, f"{path}.additionalPrinterColumns[{index}]")
-    check_selectable = partial(_check_unschematic, is_alone=is_alone) if schema is None else _check_selectable
-    causes += check_selectable(list_member(version, "selectableFields"), schema, f"{path}.selectableFields")
+    are_shared = "selectableFields" in shared
+    if not are_shared or is_first:
+        apart = schema is None or (are_shared and "schema" not in shared)
+        check_selectable = partial(_check_unschematic, are_shared=are_shared) if apart else _check_selectable
+        causes += check_selectable(list_member(version, "selectableFields"), schema, f"{path}.selectableFields")
     return causes
 
 
-def _check_unschematic(fields: list[Any], _schema: Any, path: str, *, is_alone: bool) -> Iterator[Cause]:
+def _check_unschematic(fields: list[Any], _schema: Any, path: str, *, are_shared: bool) -> Iterator[Cause]:
     """Selectable fields need a schema; upstream says so in other words if all versions have the same."""
-    words = "validations.schema is included" if is_alone else "`version.schema.openAPIV3Schema` is not included"
+    words = "validations.schema is included" if are_shared else "`version.schema.openAPIV3Schema` is not included"
     if fields:
         yield field_errors.invalid(path, "", f"may only be set when {words}")
 

@@ -47,6 +47,7 @@ async def bind(
     version = strategy.decode_new(_BINDING, path.namespace, body.tree, options).version
     if version:
         body.tree["metadata"]["resourceVersion"] = version  # a precondition, not one of an object to be created
+    strategy.warn_of_owners(body.tree["metadata"], options)
     warnings += options.warnings
     binding, name = body.tree, path.name or body.tree["metadata"].get("name", "")
     if binding["metadata"].get("name") != name:

@@ -161,10 +161,18 @@ def _node_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
 
 
 _NODE_STATUS: Final = Table(("", _resources, _declared_features, _addresses))
+
+
+def _stored_addresses(node: Any, _at: str, out: list[Cause], old: Any) -> None:
+    if old is not None:  # those of a new node are checked only when it is written again, as upstream
+        _addresses(map_member(node, "status"), "status", out, None)
+
+
 NODE: Final = KindRules(
     rules=Table(
         ("spec.taints", _taints),
         ("status", Table(("", _resources, _declared_features))),
+        ("", _stored_addresses),
         ("spec.podCIDRs", _pod_cidrs),
         root=True,
     ),

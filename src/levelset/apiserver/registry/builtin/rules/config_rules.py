@@ -318,7 +318,9 @@ def _immutable_data(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
     if not new.get("immutable"):
         out.append(field_errors.forbidden("immutable", detail))
     for name in ("data", "binaryData"):
-        if not equal(new.get(name), old.get(name)):
+        # As upstream, which compares binary data by its memory: an empty map differs from an absent one.
+        is_emptied = name == "binaryData" and (name in new) is not (name in old)
+        if is_emptied or not equal(new.get(name), old.get(name)):
             out.append(field_errors.forbidden(name, detail))
 
 

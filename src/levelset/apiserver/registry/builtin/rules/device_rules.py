@@ -366,7 +366,8 @@ def _device_statuses(status: Any, at: str, out: list[Cause]) -> None:
         where = f"{at}[{index}]"
         _DEVICE_STATUS(one, where, out, None)
         if _device_id(one) not in allocated:
-            out.append(field_errors.invalid(where, _device_id(one), "must be an allocated device in the claim"))
+            shown = {"DeviceID": _device_id(one)}  # upstream shows the struct
+            out.append(field_errors.invalid(where, shown, "must be an allocated device in the claim"))
         conditions, data = list_member(one, "conditions"), one.get("data")
         at_most(8, conditions, f"{where}.conditions", out)
         check_conditions(conditions, f"{where}.conditions", out, None)

@@ -226,8 +226,17 @@ def _segment(value: str, at: str, out: list[Cause], _context: Any) -> None:
 _PARENT: Final = Table(
     ("group", subdomain), ("resource", required, _segment), ("name", required, _segment), ("namespace", _segment)
 )
+
+
+def _parent(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    if value is None:
+        out.append(field_errors.required(at))
+    else:
+        _PARENT(value, at, out, None)
+
+
 IP_ADDRESS: Final = KindRules(
-    rules=Table(("spec.parentRef", required, _PARENT), root=True), changes=(("spec.parentRef", immutable),)
+    rules=Table(("spec.parentRef", always(_parent)), root=True), changes=(("spec.parentRef", immutable),)
 )
 
 
@@ -247,7 +256,7 @@ def _ranges(value: list[str], at: str, out: list[Cause], _context: Any) -> None:
 
 def _family(text: str) -> int:
     try:
-        return ipaddress.ip_network(text, strict=False).version
+        return ipaddress.ip_network(text, strict=False).version if "/" in text else 0
     except ValueError:
         return 0
 

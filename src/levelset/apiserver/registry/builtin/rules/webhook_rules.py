@@ -92,6 +92,10 @@ def check_client_config(value: Any, at: str, out: list[Cause], _context: Any) ->
 
 
 def _url(url: str, at: str, out: list[Cause]) -> None:
+    if url.startswith(":"):
+        problem = f'parse "{url}": missing protocol scheme'
+        out.append(field_errors.required(at, f"url must be a valid URL: {problem}{_FORM}"))
+        return
     try:
         parts = urlsplit(url)
         port = parts.port  # raises ValueError for an invalid port
@@ -131,7 +135,9 @@ def _service_path(path: str, at: str, out: list[Cause]) -> None:
         return
     if not path.startswith("/"):
         out.append(field_errors.invalid(at, path, "must start with a '/'"))
-    for index, step in enumerate(path[1:].removesuffix("/").split("/")):
+    # Without its first byte, as upstream: what is left of a longer character is no letter.
+    rest = path.encode()[1:].decode(errors="replace")
+    for index, step in enumerate(rest.removesuffix("/").split("/")):
         problems = [f"segment[{index}]: {one}" for one in subdomain_problems(step)]
         if not step:
             problems = [f"segment[{index}] may not be empty"]

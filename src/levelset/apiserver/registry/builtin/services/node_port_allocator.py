@@ -55,9 +55,9 @@ class NodePortAllocator:
 
     def inherit(self, spec: Object, former: Object) -> None:
         """Takes over the node ports that an update leaves out, and drops those that its type does not need any more."""
-        if _has_node_ports(spec) and _has_node_ports(former):
+        if _needs_node_ports(spec) and _needs_node_ports(former):
             _inherit_node_ports(spec, former)
-        elif _has_node_ports(former) and _node_ports(spec) == _node_ports(former):
+        elif _has_node_ports(former) and not _has_node_ports(spec) and _node_ports(spec) == _node_ports(former):
             for port in list_member(spec, "ports"):
                 port.pop("nodePort", None)
         if _needs_health_check(spec) and former.get(_HEALTH_CHECK):

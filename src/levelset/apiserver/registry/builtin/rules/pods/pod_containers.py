@@ -616,6 +616,12 @@ PROBES: Final = Table(
 )
 
 
+def _init_restart_rules(container: Any, at: str, out: list[Cause]) -> None:
+    found: list[Cause] = []
+    _restart_rules(container, at, found, None)
+    out.extend(found if container.get("restartPolicy") is not None else found[:1])  # upstream stops without a policy
+
+
 def _restart_rules(container: Any, at: str, out: list[Cause], _context: Any) -> None:
     policy, rules = container.get("restartPolicy"), list_member(container, "restartPolicyRules")
     if policy is None and not rules:
@@ -678,11 +684,11 @@ def check_containers(containers: list[Any], at: str, out: list[Cause], pod: Any)
 
 def check_init_containers(containers: list[Any], others: list[Any], at: str, out: list[Cause], pod: Any) -> None:
     """Checks the init containers of a pod: those that always restart may have probes."""
-    names = {one.get("name") for one in others}
+    names = {one.get("name") or "" for one in others}
     for index, container in enumerate(containers):
         where, name = f"{at}[{index}]", container.get("name") or ""
         CONTAINER(container, where, out, pod)
-        _restart_rules(container, where, out, None)
+        _init_restart_rules(container, where, out)
         if name in names:
             out.append(field_errors.duplicate(f"{where}.name", name))
         elif name:

@@ -119,7 +119,13 @@ POD_TERM: Final = Table(
     ("topologyKey", Required("can not be empty")),
     ("topologyKey", always(_key)),
 )
-WEIGHTED_TERM: Final = Table(("weight", zero, WEIGHT), ("podAffinityTerm", POD_TERM))
+
+
+def _pod_term(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    POD_TERM(value or {}, at, out, None)
+
+
+WEIGHTED_TERM: Final = Table(("weight", zero, WEIGHT), ("podAffinityTerm", always(_pod_term)))
 POD_AFFINITY: Final = Table(
     ("requiredDuringSchedulingIgnoredDuringExecution[*]", POD_TERM),
     ("preferredDuringSchedulingIgnoredDuringExecution[*]", WEIGHTED_TERM),

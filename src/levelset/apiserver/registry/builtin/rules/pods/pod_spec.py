@@ -372,7 +372,9 @@ def _windows(spec: Any, at: str, out: list[Cause]) -> None:
                 out.append(field_errors.forbidden(f"{path}.securityContext.{name}", detail))
 
 
-def _file_references(spec: Any, at: str, out: list[Cause], pod: Any) -> None:
+def _policy_and_file_references(spec: Any, at: str, out: list[Cause], pod: Any) -> None:
+    if spec.get("preemptionPolicy") == "":  # behind a pointer: it is not absent
+        out.append(field_errors.required(f"{at}.preemptionPolicy"))
     if not pod.has_files:
         return
     volumes = {one.get("name"): one for one in list_member(spec, "volumes")}
@@ -431,7 +433,7 @@ POD_SPEC: Final = Table(
     ("preemptionPolicy", one_of("PreemptLowerPriority", "Never")),
     ("overhead", _overhead),
     ("os", Whole(_operating_system)),
-    ("", _file_references),
+    ("", _policy_and_file_references),
 )
 SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"

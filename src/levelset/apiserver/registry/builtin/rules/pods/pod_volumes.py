@@ -294,7 +294,8 @@ def _only_labels_and_annotations(value: Any, at: str, out: list[Cause], _context
         # As Go tells what is set: a list or a map that is empty, and a pointer to zero.
         is_set = one or isinstance(one, (list, dict)) or (name == "deletionGracePeriodSeconds" and one is not None)
         if is_set and name not in ("annotations", "labels"):
-            out.append(field_errors.forbidden(f"{at}.{name}", "cannot be set"))
+            shown = "uID" if name == "uid" else name  # as upstream, which takes the name from that in Go
+            out.append(field_errors.forbidden(f"{at}.{shown}", "cannot be set"))
 
 
 TEMPLATE_METADATA: Final = Table(("annotations", annotations), ("labels", labels), ("", _only_labels_and_annotations))
