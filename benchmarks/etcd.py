@@ -221,6 +221,31 @@ def _stored(namespace: str, number: int) -> bytes:
     return json.dumps(tree, separators=(",", ":")).encode()
 
 
+async def bare_writes(endpoints: str, *, count: int, writers: int) -> float:
+    """How many transactions a second etcd does for a client that does nothing else: no server on it makes more creates."""
+    client = EtcdClient(endpoints, EtcdCredentials(), timeout=30.0)
+    await client.start()
+    keys = iter([f"/bare/{next(_numbers)}".encode() for _ in range(count)])
+
+    async def write() -> None:
+        for key in keys:
+            await client.write(key, bytes(1_000), expected=0)
+
+    await client.get(b"/bare/")  # it connects
+    began = time.perf_counter()
+    await asyncio.gather(*(write() for _ in range(writers)))
+    taken = time.perf_counter() - began
+    await client.close()
+    return count / taken
+
+
+def show_limit(endpoints: str, *, many: int, turns: int) -> None:
+    """What etcd itself does, by the clock."""
+    for writers, count in ((1, many // 10), (32, many)):
+        best = max(asyncio.run(bare_writes(endpoints, count=count, writers=writers)) for _ in range(turns))
+        print(f"etcd alone, a bare loop of transactions, {writers} at a time: {best:,.0f}/s")
+
+
 def prepare_lists(ours: Server, theirs: Server, endpoints: str, number: int) -> None:
     """Makes a namespace with so many ConfigMaps on both servers."""
     body = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "full"}}).encode()
@@ -254,6 +279,7 @@ def compare(endpoints: str, folder: Path, *, quick: bool) -> None:
         best = by_turns(pair, lambda one: lists(one, count=5, query="?resourceVersion=0"), turns=turns)
         row(f"lists of {number:,} objects from the cache (resourceVersion=0)", *best)
         print(f"memory: levelset {ours.memory:.0f} MB, kube-apiserver {theirs.memory:.0f} MB")
+    show_limit(endpoints, many=many, turns=turns)
     with levelset(endpoints, folder, workers=2) as ours, kube(endpoints, folder, replicas=2) as theirs:
         best = by_turns((ours, theirs), lambda one: creates(one, count=many, connections=32), turns=turns)
         row("creates, 32 connections, 2 servers", *best)

@@ -17,7 +17,7 @@ __all__ = ["EtcdCluster", "EtcdMember", "free_ports", "run_cluster", "start_clus
 
 _PATIENCE = 30.0
 # Becomes the program that its arguments name, and ends with this process, however that ends. Not a function between
-# fork and exec: grpc's threads do not survive a fork.
+# fork and exec: another thread may hold a lock there.
 _DIES_WITH_PARENT = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

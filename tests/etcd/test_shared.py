@@ -1,6 +1,7 @@
 """Several storages on one etcd, and other applications beside them."""
 
 import asyncio
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,7 +84,7 @@ async def test_a_transaction_of_others_over_several_keys_is_shown_as_one_revisio
     async with open_storage() as storage, storage.watch("/", after=storage.revision) as watch:
         request = client.messages.write_request(storage._keys.encode("/a"), b"1", expected=None)
         request.success.add().request_put.key = storage._keys.encode("/b")
-        await client._call("txn", request, is_repeatable=False)
+        await client._call(client.messages.txn, request, is_repeatable=False)
         changes = await asyncio.wait_for(anext(aiter(watch)), 10)
         assert [change.key for change in changes] == ["/a", "/b"]
         assert len({change.revision for change in changes}) == 1
@@ -145,7 +146,7 @@ async def test_a_new_storage_has_the_history_since_the_last_compaction(open_stor
 
 
 async def test_pages_load_everything_at_the_start(open_storage: OpenStorage):
-    async with open_storage() as storage:
+    async with open_storage(timeout=60.0) as storage:  # a busy disk syncs 1,200 writes for more than five seconds
         await asyncio.gather(
             *(storage.put(f"/{number:04}", b"x" * (number % 7) * 1000, expected=0) for number in range(1200))
         )
@@ -165,15 +166,19 @@ async def test_a_cancelled_writer_learns_that_its_write_was_committed(open_stora
 
 
 def test_the_end_of_the_event_loop_does_not_wait_for_writes_for_ever(open_storage: OpenStorage):
-    storage = open_storage()
-
     async def main() -> None:
+        storage = open_storage()
         await storage.start()
         write = asyncio.ensure_future(storage.put("/a", b"1", expected=0))
         await asyncio.sleep(0)
         assert not write.done()
 
-    asyncio.run(main())
+    def run() -> None:
+        asyncio.run(main())
+        gc.collect()
+
+    with pytest.warns(ResourceWarning, match="unclosed"):  # it is not closed
+        run()
 
 
 async def test_a_key_without_a_slash_is_refused(open_storage: OpenStorage):

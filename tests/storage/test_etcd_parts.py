@@ -1,14 +1,18 @@
 """The parts of the storage in etcd that need no etcd: what failures mean, where keys are, how differences are found."""
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 from hypothesis import given
 from hypothesis import strategies as st
 
 from levelset.errors import ConfigError
+from levelset.http import CertificateAuthority
 from levelset.storage import Change, EtcdStorage, Item, StorageUnavailable, UnknownOutcome
-from levelset.storage.etcd_client import parse_endpoints
+from levelset.storage.etcd_client import Endpoint, parse_endpoints
 from levelset.storage.etcd_failures import Verdict, judge
 from levelset.storage.etcd_messages import KeySpace, StoredKey
 from levelset.storage.etcd_mirror import differences, has_safe_progress
@@ -23,7 +27,6 @@ from levelset.storage.etcd_mirror import differences, has_safe_progress
         ("UNAVAILABLE", "a text of the future", Verdict.UNKNOWN),
         ("DEADLINE_EXCEEDED", "Deadline Exceeded", Verdict.UNKNOWN),
         ("CANCELLED", "", Verdict.UNKNOWN),
-        ("UNAVAILABLE", "failed to connect to all addresses; last error: refused", Verdict.UNSENT),
         ("UNAVAILABLE", "etcdserver: no leader", Verdict.UNSENT),
         ("RESOURCE_EXHAUSTED", "etcdserver: too many requests", Verdict.UNSENT),
         ("RESOURCE_EXHAUSTED", "etcdserver: mvcc: database space exceeded", Verdict.NO_SPACE),
@@ -74,10 +77,15 @@ def test_a_prefix_without_a_slash_is_refused():
 
 
 def test_endpoints_are_urls_with_commas_or_a_list():
-    found = (("a:2379", True), ("127.0.0.1:1", False), ("[::1]:2379", True))
+    found = (
+        Endpoint("a", 2379, is_secure=True),
+        Endpoint("127.0.0.1", 1, is_secure=False),
+        Endpoint("::1", 2379, is_secure=True),
+    )
     assert parse_endpoints("https://a:2379, http://127.0.0.1:1,https://[::1]") == found
     assert parse_endpoints(["https://a", "http://127.0.0.1:1/", "https://[::1]:2379"]) == found
-    assert parse_endpoints("a:1") == (("a:1", False),)
+    assert parse_endpoints("a:1") == (Endpoint("a", 1, is_secure=False),)
+    assert [one.address for one in found] == ["a:2379", "127.0.0.1:1", "[::1]:2379"]
 
 
 @pytest.mark.parametrize("text", ["", ",", "ftp://a", "https://a:b", "https://a:2379/v3", "https://", "https://u:p@a"])
@@ -143,3 +151,31 @@ async def test_closing_a_storage_that_was_not_started_is_allowed():
     async with asyncio.timeout(120):
         await storage.close()
         await storage.close()
+
+
+@pytest.mark.parametrize("missing", ["cacert", "cert"])
+def test_a_certificate_that_cannot_be_used_is_named_at_the_start(tmp_path: Path, missing: str):
+    authority = CertificateAuthority.create("etcd")
+    files: dict[str, Any] = {name: tmp_path / f"{name}.pem" for name in ("cacert", "cert", "key")}
+    for path in files.values():
+        path.write_bytes(authority.certificate)
+    files[missing].write_text("nothing")
+    storage = EtcdStorage("https://127.0.0.1:1", **files)
+    with pytest.raises(ConfigError, match=rf"The file .*{missing}\.pem.* for etcd cannot be used"):
+        asyncio.run(storage.start())
+
+
+def test_an_encrypted_key_is_refused_instead_of_asked_for(tmp_path: Path):
+    for name, content in zip(("cert", "key"), encrypted_identity(), strict=True):
+        (tmp_path / name).write_bytes(content)
+    storage = EtcdStorage("https://127.0.0.1:1", cert=tmp_path / "cert", key=tmp_path / "key")
+    with pytest.raises(ConfigError, match="The key for etcd is encrypted"):
+        asyncio.run(storage.start())
+
+
+def encrypted_identity() -> tuple[bytes, bytes]:
+    identity = CertificateAuthority.create("etcd").issue_client("levelset")
+    key = serialization.load_pem_private_key(identity.key, None)
+    encryption = serialization.BestAvailableEncryption(b"secret")
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    return identity.certificate, pem

@@ -286,8 +286,9 @@ class EtcdStorage(MvccReads):
         for (one, revision), stored in zip(wanted, (outcome.found, *outcome.others), strict=True):
             if revision == (0 if stored is None else stored.revision) or (revision is None and stored is not None):
                 continue
+            # The event of a key that is there comes by itself; the newest revision may be another application's.
             until = outcome.revision if stored is None else stored.revision
-            await self._mirror.wait_revision(until, within=self._client.timeout, solicits=True)
+            await self._mirror.wait_revision(until, within=self._client.timeout, solicits=stored is None)
             if revision is None:
                 raise NotFound(f"{one!r} does not exist; there is nothing to delete")
             raise Mismatch(one, revision, None if stored is None else self._keys.item(stored))

@@ -1,15 +1,15 @@
 """The connection to an etcd cluster: calls with a deadline, failover between members, TLS and authentication.
 
-grpcio does the protocol. It has no list of host names as one target, so there is a channel for each member, and the
-calls go to one of them until it fails. Reads are repeated elsewhere; a write only if it certainly was not executed.
+There is a channel for each member, and the calls go to one of them until it fails. Reads are repeated elsewhere; a
+write only if it certainly was not executed.
 """
 
 import asyncio
+import ssl
 from collections.abc import Sequence
-from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -25,26 +25,16 @@ from levelset.storage.etcd_messages import (
     WriteOutcome,
     load_messages,
 )
+from levelset.storage.grpc.grpc_channel import GrpcChannel, GrpcStream, RpcFailed, format_address
 
-__all__ = ["EtcdClient", "EtcdCredentials", "WatchStream", "parse_endpoints"]
+__all__ = ["Endpoint", "EtcdClient", "EtcdCredentials", "WatchStream", "parse_endpoints"]
 
 _PATIENCE_PER_MEMBER: Final = 0.5  # seconds to connect, before another member is tried
-_POLL: Final = 0.02
-_CHANNEL_OPTIONS: Final = (
-    ("grpc.enable_retries", 0),  # a write must never be sent twice
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),  # etcd has its own limit, and says so
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1000),  # how long one attempt to connect may take
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.keepalive_time_ms", 10_000),  # etcd refuses pings more often than every 5 s
-    ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.use_local_subchannel_pool", 1),  # a connection is shared with no other storage of the process
-    ("grpc.enable_http_proxy", 0),
-)
+_PAUSE: Final = 0.02  # before the next attempt
 _HAS_LEADER: Final = ("hasleader", "true")
 """Makes a member without a leader refuse calls and end watches, which would otherwise stall in silence."""
+
+_Metadata = tuple[tuple[str, str], ...]
 
 
 class EtcdCredentials(msgspec.Struct, frozen=True):
@@ -57,13 +47,26 @@ class EtcdCredentials(msgspec.Struct, frozen=True):
     password: str | None = None
 
 
-def parse_endpoints(endpoints: str | Sequence[str]) -> tuple[tuple[str, bool], ...]:
-    """The members as (host:port, whether with TLS); from URLs, or one text of them with commas. Raises ConfigError."""
+def parse_endpoints(endpoints: str | Sequence[str]) -> tuple["Endpoint", ...]:
+    """The members, from URLs or one text of them with commas; raises ConfigError."""
     urls = endpoints.split(",") if isinstance(endpoints, str) else endpoints
     found = tuple(_endpoint(url.strip()) for url in urls if url.strip())
     if not found:
         raise ConfigError("etcd needs at least one URL, such as https://127.0.0.1:2379.")
     return found
+
+
+class Endpoint(NamedTuple):
+    """Where a member listens."""
+
+    host: str
+    port: int
+    is_secure: bool
+
+    @property
+    def address(self) -> str:
+        """Host and port, for messages."""
+        return format_address(self.host, self.port)
 
 
 class EtcdClient:
@@ -77,12 +80,12 @@ class EtcdClient:
         self.timeout = timeout
         self._members: list[_Member] = []
         self._current = 0
-        self._metadata: tuple[tuple[str, str], ...] = (_HAS_LEADER,)
+        self._metadata: _Metadata = (_HAS_LEADER,)
 
     @property
     def addresses(self) -> str:
         """The addresses of the members, for messages."""
-        return ",".join(address for address, _ in self._endpoints)
+        return ",".join(one.address for one in self._endpoints)
 
     @property
     def messages(self) -> Messages:
@@ -91,12 +94,8 @@ class EtcdClient:
 
     async def start(self) -> None:
         """Loads the libraries, reads the certificates and logs in; raises ConfigError and CallFailed."""
-        grpc, tls = await asyncio.to_thread(self._prepare)
-        _keep_poller(grpc.aio)
-        messages = self.messages
-        self._members = [
-            _Member(grpc, address, tls if secure else None, messages) for address, secure in self._endpoints
-        ]
+        tls = await asyncio.to_thread(self._prepare)
+        self._members = [_Member(one, tls, self._metadata) for one in self._endpoints]
         if self._credentials.user is not None:
             await self._log_in()
 
@@ -113,11 +112,11 @@ class EtcdClient:
     async def page(self, start: bytes, end: bytes, *, limit: int, revision: int) -> tuple[list[StoredKey], int, bool]:
         """A page of keys, the revision they are of, and whether there are more."""
         request = self.messages.range_request(start, end, limit=limit, revision=revision)
-        return self.messages.page(await self._read("range", request))
+        return self.messages.page(await self._read(self.messages.range, request))
 
     async def get(self, key: bytes) -> tuple[StoredKey | None, int]:
         """A key, and the current revision of etcd; a linearizable read."""
-        found, revision, _ = self.messages.page(await self._read("range", self.messages.key_request(key)))
+        found, revision, _ = self.messages.page(await self._read(self.messages.range, self.messages.key_request(key)))
         return (found[0] if found else None), revision
 
     async def write(
@@ -133,12 +132,12 @@ class EtcdClient:
         request = self.messages.write_request(
             key, value, expected=expected, wants_previous=wants_previous, conditions=conditions
         )
-        return self.messages.outcome(await self._call("txn", request, is_repeatable=False))
+        return self.messages.outcome(await self._call(self.messages.txn, request, is_repeatable=False))
 
     async def compact(self, revision: int) -> None:
         """Compacts; harmless if it is done already."""
         try:
-            await self._read("compact", self.messages.compaction_request(revision))
+            await self._read(self.messages.compact, self.messages.compaction_request(revision))
         except CallFailed as failure:
             if failure.verdict is not Verdict.COMPACTED:
                 raise
@@ -146,7 +145,7 @@ class EtcdClient:
     async def version(self) -> tuple[int, ...]:
         """The version of the present member; empty if etcd does not tell."""
         try:
-            status = await self._read("status", self.messages.status_request())
+            status = await self._read(self.messages.status, self.messages.status_request())
         except CallFailed as failure:
             if failure.verdict is Verdict.REFUSED:  # only administrators may ask
                 return ()
@@ -156,192 +155,151 @@ class EtcdClient:
     async def open_watch(self) -> "WatchStream":
         """A stream for watches on the present member."""
         member = await self._connected(asyncio.get_running_loop().time() + self.timeout)
-        return WatchStream(member.watch(metadata=self._metadata), self.messages)
+        return WatchStream(member.open(self.messages.watch), self.messages)
 
     async def renew_login(self) -> None:
         """Logs in again, if there is a user: tokens end, and a watch does not say so in all versions."""
         if self._credentials.user is not None:
             await self._log_in()
 
-    async def _read(self, name: str, request: Any) -> Any:
-        return await self._call(name, request, is_repeatable=True)
+    async def _read(self, call: Call, request: Any) -> Any:
+        return await self._call(call, request, is_repeatable=True)
 
-    async def _call(self, name: str, request: Any, *, is_repeatable: bool) -> Any:
+    async def _call(self, call: Call, request: Any, *, is_repeatable: bool) -> Any:
         """Calls until there is an answer or the time is over."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.timeout
         may_log_in = self._credentials.user is not None
+        message = call.serialize(request)
         while True:
             member = await self._connected(deadline)
             try:
-                return await member.call(name, request, deadline - loop.time(), self._metadata)
+                return call.parse(await member.call(call, message, deadline - loop.time()))
             except CallFailed as failure:
                 if failure.verdict is Verdict.LOGIN and may_log_in:
                     may_log_in = False
                     await self._log_in()
                     continue
-                self._leave(member, failure)
+                if failure.verdict in (Verdict.UNSENT, Verdict.UNKNOWN):
+                    self._leave(member)
                 again = failure.verdict is Verdict.UNSENT or (is_repeatable and failure.verdict is Verdict.UNKNOWN)
-                if not again or loop.time() + _POLL >= deadline:
+                if not again or loop.time() + _PAUSE >= deadline:
                     raise
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(_PAUSE)
 
-    def _leave(self, member: "_Member", failure: CallFailed) -> None:
-        is_current = bool(self._members) and member is self._members[self._current]
-        if is_current and failure.verdict in (Verdict.UNSENT, Verdict.UNKNOWN):
+    def _leave(self, member: "_Member") -> None:
+        """Goes on with another member, unless that has happened already."""
+        if self._members and member is self._members[self._current]:
             self.rotate()
 
     async def _connected(self, deadline: float) -> "_Member":
         """A member with a connection; raises CallFailed (unsent) if there is none in time."""
-        loop = asyncio.get_running_loop()
-        if not self._members:
-            raise CallFailed(Verdict.UNSENT, "the storage is closed")
-        member = self._members[self._current]
-        began = loop.time()
-        while not member.is_connected():
-            now = loop.time()
-            if now >= deadline:
-                raise CallFailed(Verdict.UNSENT, f"no connection to {self.addresses} within {self.timeout:g} s")
-            if now - began >= _PATIENCE_PER_MEMBER or member.has_failed():
-                self.rotate()
-                began = now
-            await asyncio.sleep(_POLL)
-            if not self._members:
-                raise CallFailed(Verdict.UNSENT, "the storage is closed")
+        now = asyncio.get_running_loop().time
+        while self._members:
             member = self._members[self._current]
-        return member
+            if member.channel.is_ready():
+                return member
+            left = deadline - now()
+            if left <= 0:
+                text = f"no connection to {self.addresses} within {self.timeout:g} s"
+                raise CallFailed(Verdict.UNSENT, f"{text} ({member.channel.problem or 'no answer'})")
+            if not await member.channel.connect(within=min(left, _PATIENCE_PER_MEMBER)):
+                self._leave(member)
+                await asyncio.sleep(_PAUSE)
+        raise CallFailed(Verdict.UNSENT, "the storage is closed")
 
     async def _log_in(self) -> None:
         user, password = self._credentials.user or "", self._credentials.password or ""
         deadline = asyncio.get_running_loop().time() + self.timeout
         member = await self._connected(deadline)
-        request = self.messages.login_request(user, password)
-        response = await member.call("authenticate", request, self.timeout, (_HAS_LEADER,))
+        call = self.messages.authenticate
+        message = call.serialize(self.messages.login_request(user, password))
+        response = call.parse(await member.call(call, message, self.timeout, has_token=False))
         self._metadata = (_HAS_LEADER, ("token", str(response.token)))
+        for one in self._members:
+            one.renew(self._metadata)
 
-    def _prepare(self) -> tuple[Any, Any]:
-        """grpc.aio, and the TLS credentials; blocks, since it loads a library and reads files."""
+    def _prepare(self) -> ssl.SSLContext | None:
+        """Loads the libraries and reads the certificates, which blocks; the TLS context, if a member needs one."""
         load_messages()
         try:
-            grpc: Any = import_module("grpc")
+            import_module("hpack")
         except ImportError as error:
-            raise ConfigError("Storage in etcd needs grpcio: install levelset[etcd].") from error
-        import_module("grpc.aio")
-        given = self._credentials
-        tls = grpc.ssl_channel_credentials(_content(given.cacert), _content(given.key), _content(given.cert))
-        return grpc, tls
+            raise ConfigError("Storage in etcd needs hpack: install levelset[etcd].") from error
+        return _tls(self._credentials) if any(one.is_secure for one in self._endpoints) else None
 
 
 class _Member:
     """The channel to one member, and the calls on it."""
 
-    def __init__(self, grpc: Any, address: str, tls: Any, messages: Messages) -> None:
-        self._grpc = grpc
-        aio = grpc.aio
-        options = [*_CHANNEL_OPTIONS]
-        self.channel: Any = (
-            aio.insecure_channel(address, options) if tls is None else aio.secure_channel(address, tls, options)
-        )
-        self._calls: dict[str, Any] = {
-            name: self._unary(getattr(messages, name)) for name in ("range", "txn", "compact", "status", "authenticate")
-        }
-        watch = messages.watch
-        self.watch: Any = self.channel.stream_stream(
-            watch.path, request_serializer=watch.serialize, response_deserializer=watch.parse
-        )
+    def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, metadata: _Metadata) -> None:
+        self.channel = GrpcChannel(endpoint.host, endpoint.port, tls=tls if endpoint.is_secure else None)
+        self._metadata = metadata
+        self._heads: dict[str, bytes] = {}
+        """What the calls of a method begin with."""
 
-    def is_connected(self) -> bool:
-        """Whether there is a connection; starts to connect if not."""
-        return bool(self.channel.get_state(try_to_connect=True) is self._grpc.ChannelConnectivity.READY)
+    def renew(self, metadata: _Metadata) -> None:
+        """Sends other metadata from now on."""
+        self._metadata = metadata
+        self._heads.clear()
 
-    def has_failed(self) -> bool:
-        """Whether the last attempt to connect has failed."""
-        return bool(self.channel.get_state() is self._grpc.ChannelConnectivity.TRANSIENT_FAILURE)
-
-    async def call(self, name: str, request: Any, within: float, metadata: Any) -> Any:
+    async def call(self, call: Call, message: bytes, within: float, *, has_token: bool = True) -> bytes:
         """The response; raises CallFailed."""
+        head = self._head(call) if has_token else self.channel.encode_head(call.path, (_HAS_LEADER,))
         try:
-            return await self._calls[name](request, timeout=within, metadata=metadata)
-        except self._grpc.RpcError as error:
-            code, reason = error.code().name, error.details() or ""
-            raise CallFailed(judge(code, reason), reason or code) from error
+            return await self.channel.call(head, message, within=within)
+        except RpcFailed as failure:
+            raise _judged(failure) from failure
 
-    def _unary(self, call: Call) -> Any:
-        return self.channel.unary_unary(call.path, request_serializer=call.serialize, response_deserializer=call.parse)
+    def open(self, call: Call) -> GrpcStream:
+        """A stream of messages; raises CallFailed."""
+        try:
+            return self.channel.open(self._head(call))
+        except RpcFailed as failure:
+            raise _judged(failure) from failure
+
+    def _head(self, call: Call) -> bytes:
+        head = self._heads.get(call.path)
+        if head is None:
+            head = self._heads[call.path] = self.channel.encode_head(call.path, self._metadata)
+        return head
 
 
 class WatchStream:
     """One stream of watch requests and responses; CallFailed when it ends."""
 
-    def __init__(self, call: Any, messages: Messages) -> None:
-        self._call = call
+    def __init__(self, stream: GrpcStream, messages: Messages) -> None:
+        self._stream = stream
         self._messages = messages
-        self._reason: str | None = None
-        self._sending = asyncio.Lock()
 
-    async def send(self, request: Any) -> None:
+    def send(self, request: Any) -> None:
         """Sends a request."""
-        async with self._sending:
-            with _ending(self):
-                await self._call.write(request)
+        try:
+            self._stream.send(self._messages.watch.serialize(request))
+        except RpcFailed as failure:
+            raise _judged(failure) from failure
 
     async def read(self) -> WatchBatch:
-        """The next response; must not be cancelled, except to end the stream."""
-        with _ending(self):
-            response = await self._call.read()
-        if not hasattr(response, "events"):  # grpc.aio.EOF
-            raise CallFailed(Verdict.UNKNOWN, self._reason or "etcd has ended the stream")
-        return self._messages.batch(response)
+        """The next response."""
+        try:
+            content = await self._stream.read()
+        except RpcFailed as failure:
+            raise _judged(failure) from failure
+        return self._messages.batch(self._messages.watch.parse(content))
 
     def end(self, reason: str) -> None:
         """Ends the stream; its reader gets CallFailed with the reason."""
-        self._reason = self._reason or reason
-        self._call.cancel()
-
-    @property
-    def end_reason(self) -> str | None:
-        """Why this side has ended the stream."""
-        return self._reason
+        self._stream.end(reason)
 
 
-class _ending:  # noqa: N801 - reads as a function
-    """Turns the errors of a stream that has ended into CallFailed."""
-
-    __slots__ = ("_stream",)
-
-    def __init__(self, stream: WatchStream) -> None:
-        self._stream = stream
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            return
-        reason = self._stream.end_reason
-        # A stream that is cancelled raises CancelledError in its reader, whose task is not cancelled.
-        if isinstance(error, asyncio.CancelledError):
-            if reason is not None and not _is_cancelled():
-                raise CallFailed(Verdict.UNKNOWN, reason) from None
-            return
-        details = getattr(error, "details", None)
-        if details is not None or isinstance(error, asyncio.InvalidStateError):
-            text = cast("str", details()) if details is not None else "the stream is over"
-            code = cast("Any", error).code().name if details is not None else "UNAVAILABLE"
-            raise CallFailed(judge(code, text or ""), text or code) from error
+def _judged(failure: RpcFailed) -> CallFailed:
+    reason = failure.reason or failure.code
+    if failure.is_unprocessed:
+        return CallFailed(Verdict.UNSENT, reason)
+    return CallFailed(judge(failure.code, failure.reason), reason)
 
 
-@cache
-def _keep_poller(aio: Any) -> None:
-    """Keeps grpc's thread until the process ends: the end of its last channel would join it on the event loop."""
-    aio.init_grpc_aio()
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def _endpoint(url: str) -> tuple[str, bool]:
+def _endpoint(url: str) -> Endpoint:
     parts = urlsplit(url if "//" in url else f"//{url}", scheme="http")
     try:
         port = parts.port or 2379
@@ -350,14 +308,26 @@ def _endpoint(url: str) -> tuple[str, bool]:
     has_more = parts.path not in ("", "/") or parts.username is not None or bool(parts.query)
     if parts.scheme not in ("http", "https") or not parts.hostname or has_more:
         raise ConfigError(f"The etcd URL {url!r} is not valid: write it as https://host:2379.")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{host}:{port}", parts.scheme == "https"
+    return Endpoint(parts.hostname, port, parts.scheme == "https")
 
 
-def _content(path: Path | None) -> bytes | None:
-    if path is None:
-        return None
+def _tls(credentials: EtcdCredentials) -> ssl.SSLContext:
+    """Checks the members' certificates and names, and shows the client's; raises ConfigError."""
     try:
-        return path.read_bytes()
+        context = ssl.create_default_context(cafile=credentials.cacert)
     except OSError as error:
-        raise ConfigError(f"The file {path} for etcd cannot be read: {error.strerror or error}.") from error
+        raise _unusable(credentials.cacert, error) from error
+    if credentials.cert is not None and credentials.key is not None:
+        try:
+            context.load_cert_chain(credentials.cert, credentials.key, password=_refuse_password)
+        except OSError as error:
+            raise _unusable(f"{credentials.cert} or {credentials.key}", error) from error
+    return context
+
+
+def _unusable(file: object, error: OSError) -> ConfigError:
+    return ConfigError(f"The file {file} for etcd cannot be used: {error.strerror or error}.")
+
+
+def _refuse_password() -> str:
+    raise ConfigError("The key for etcd is encrypted: give a file with a key that is not.")  # OpenSSL would ask

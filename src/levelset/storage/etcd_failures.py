@@ -47,8 +47,6 @@ _BY_TEXT: Final = (
     ("revision of auth store is old", Verdict.LOGIN),
     ("etcdserver: no leader", Verdict.UNSENT),  # checked before the request is read
     ("etcdserver: too many requests", Verdict.UNSENT),  # refused before it is proposed
-    ("failed to connect to all addresses", Verdict.UNSENT),
-    ("DNS resolution failed", Verdict.UNSENT),
 )
 _UNKNOWN_CODES: Final = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "UNKNOWN", "INTERNAL", "ABORTED"})
 

@@ -175,7 +175,7 @@ class EtcdMirror:
                 await self._client.write(self._keys.tick, b"", expected=None)
                 return True
             if self._stream is not None:
-                await self._stream.send(self._client.messages.progress_request())
+                self._stream.send(self._client.messages.progress_request())
         return False
 
     async def _list(self, revision: int) -> tuple[list[Item], int]:
@@ -205,7 +205,7 @@ class EtcdMirror:
         heartbeat = asyncio.create_task(self._beat(stream), name="etcd heartbeat")
         start, end = self._keys.watch_start, self._keys.data_end
         try:
-            await stream.send(client.messages.watch_request(start, end, revision=self.revision + 1))
+            stream.send(client.messages.watch_request(start, end, revision=self.revision + 1))
             await self._read(stream)
         finally:
             self._stream = None
@@ -244,9 +244,8 @@ class EtcdMirror:
             if silence > 2 * _HEARTBEAT_SECONDS:
                 break
             try:
-                async with asyncio.timeout(_HEARTBEAT_SECONDS):
-                    await stream.send(self._client.messages.progress_request())
-            except (CallFailed, TimeoutError):
+                stream.send(self._client.messages.progress_request())
+            except CallFailed:
                 break
         stream.end(f"etcd has not answered for {now() - self._last_response:.1f} s")
 
