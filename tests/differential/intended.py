@@ -72,6 +72,12 @@ def _bytes_of_parameters(step: Any, theirs: Any, ours: Any) -> bool:
     return is_device and theirs["status"] == ours["status"] == 200 and places == {"body.metadata.generation"}
 
 
+def _removed_namespace(step: Any, theirs: Any, ours: Any) -> bool:
+    path = (step.get("do") or "").partition(" ")[2]
+    is_namespace = path.startswith("/api/v1/namespaces/${id}")
+    return is_namespace and ours["status"] == 404 and theirs["status"] != 404
+
+
 def _node_by_update(step: Any, theirs: Any, ours: Any) -> bool:
     causes = (((theirs.get("body") or {}).get("details") or {}).get("causes")) or [{}]
     is_refused = len(causes) == 1 and "pod updates may not change fields other than" in causes[0].get("message", "")
@@ -90,6 +96,7 @@ INTENDED: dict[str, Callable[[Any, Any, Any], bool]] = {
     "endpoints may have loopback addresses, since pods are processes of this machine": _loopback,
     "no Service is created by a write to the status of one that does not exist": _service_of_status,
     "a scheduler may set the node of a Pod by an update": _node_by_update,
+    "a namespace without finalizers is removed at once, and not by a controller": _removed_namespace,
     "a row of an IPAddress has no cell without a column": _cell_without_column,
     "the data of a ControllerRevision is compared as JSON, and not by its bytes": _bytes_of_revision,
     "the parameters of a device are compared as JSON, and not by their bytes": _bytes_of_parameters,

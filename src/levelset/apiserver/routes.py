@@ -318,8 +318,8 @@ async def _create(call: Call) -> Response:
 
 
 def _unread(call: Call, error: BadRequest) -> BadRequest:
-    """The error of a body that cannot be read, with upstream's words for the absence of one."""
-    if call.request.body or call.served.custom:
+    """The error of a body that cannot be read, with the words of upstream for the absence of one."""
+    if call.request.body:
         return error
     problem = "couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)"
     return BadRequest(f"the object provided is unrecognized (must be of type {call.served.kind}): {problem}")
@@ -528,10 +528,10 @@ async def _delete_collection(call: Call) -> Response:
         deleted = await delete.delete_collection(
             call.state, served, call.namespace, query.selection, options, limit=query.limit
         )
-    except ApiError as error:
+        response = render_deleted(call.state, served, request, chosen=chosen, objects=deleted, revision=revision)
+    except ApiError as error:  # also if the list has no such representation
         error.warnings = (*error.warnings, *warnings)
         raise
-    response = render_deleted(call.state, served, request, chosen=chosen, objects=deleted, revision=revision)
     warnings += [] if options.admission is None else options.admission.warnings
     return _with_warnings(response, warnings) if warnings else response
 

@@ -30,7 +30,8 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
 
     `fields` are the members that are known by name, `items` the shape of all other members of a map, or of a list's
     items. `keys` are the list-map keys of server-side apply, `defaults` their defaults. `merge_key` and `strategies`
-    are for strategic merge: a list with strategy "merge" and no key is a set of scalars.
+    are for strategic merge: a list with strategy "merge" and no key is a set of scalars; `opaque` is any JSON, inside
+    of which nothing can be merged.
 
     Shapes are compared by identity and may be cyclic: the schema of a schema contains itself.
     """
@@ -43,11 +44,7 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
     atomic: bool = False
     merge_key: str | None = None
     strategies: frozenset[str] = frozenset()
-
-    @property
-    def opaque(self) -> bool:
-        """Whether it is of any JSON (a `RawExtension`), which strategic patches replace and cannot merge deeper."""
-        return self.atomic and not self.fields and self.items is None
+    opaque: bool = False
 
     def member(self, name: str) -> "Shape":
         """The shape of the member `name` of a map; ANYTHING if the schema does not declare it."""
@@ -115,6 +112,8 @@ _MAP_TYPE = "x-kubernetes-map-type"
 _MERGE_KEY = "x-kubernetes-patch-merge-key"
 _STRATEGY = "x-kubernetes-patch-strategy"
 _EMBEDDED = "x-kubernetes-embedded-resource"
+_OPAQUE = "x-opaque"
+_RAW_EXTENSION = "apimachinery.pkg.runtime.RawExtension"
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _MERGE_KEYWORDS = (_LIST_TYPE, _LIST_KEYS, _MAP_TYPE, _MERGE_KEY, _STRATEGY)
 # A schema without any of these, such as that of a string, says nothing about merging.
@@ -143,7 +142,8 @@ class ShapeBuilder:
         key = (name, repr(own))
         if key not in self._known:
             self._known[key] = shape = Shape()
-            self._known[key] = self._fill(shape, {**self._target(name), **own})
+            is_opaque = {_OPAQUE: name == _RAW_EXTENSION}
+            self._known[key] = self._fill(shape, {**self._target(name), **own, **is_opaque})
         return self._known[key]
 
     def _target(self, name: str) -> dict[str, Tree]:
@@ -177,6 +177,7 @@ class ShapeBuilder:
             "atomic": tree.get(_MAP_TYPE) == "atomic",
             "merge_key": _text(tree.get(_MERGE_KEY)),
             "strategies": _strategies(tree.get(_STRATEGY)),
+            "opaque": tree.get(_OPAQUE) is True,
             **self._list_attributes(tree),
         }
         if not any(attributes.values()):

@@ -356,7 +356,7 @@ def _prepare_update(
     if served.custom and not given_fields:
         given_fields = None  # as in `apply_schema`
     is_tracked = applied or decode_ignored(served, old, new, options)
-    requested = None if applied or not options.subresource else _requested(served, old, new, options.subresource)
+    requested = None if applied or not options.subresource else _requested(served, old, new, options)
     new = _restricted(served, old, new, options)
     sent = [copy_tree(_value_at(new, one)) for one in served.rules.quantity_lists]
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
@@ -464,11 +464,12 @@ def _with_texts(tree: Any, names: list[str], sent: Any) -> Any:
     return sent if is_quantity else tree
 
 
-def _requested(served: ServedResource, old: Tree, new: Tree, subresource: str) -> Tree | None:
+def _requested(served: ServedResource, old: Tree, new: Tree, options: WriteOptions) -> Tree | None:
     """The object that was sent to a subresource, if more of it is tracked than the subresource writes, as upstream.
 
     That is a Pod, whose containers are, or what a custom resource has beside its spec and status.
     """
+    schema, members, subresource = served.schema(), written_members(served), options.subresource
     if subresource == "status" and served.custom:
         if not any(old.get(name) != new.get(name) for name in (old.keys() | new.keys()) - _CUSTOM_MEMBERS):
             return None
@@ -477,10 +478,10 @@ def _requested(served: ServedResource, old: Tree, new: Tree, subresource: str) -
     requested = cast("Tree", copy_tree(new))
     meta.inherit_metadata(requested["metadata"], old["metadata"])
     requested["metadata"].pop("managedFields", None)
-    schema, members = served.schema(), written_members(served)
-    wrong = None if schema is None else schema.admit(requested).type_error
-    if wrong is not None and not served.custom:
-        raise Undecodable(f"the object cannot be decoded as {served.kind}: {wrong.field}: {wrong.message}")
+    if served.custom and schema is not None:
+        schema.admit(requested)
+    elif not served.custom:
+        apply_schema(served, requested, options, dropped=[])  # as upstream, which decodes all of it
     if served.rules.default is not None:
         served.rules.default(requested)
     if members is not None:
@@ -542,6 +543,7 @@ def decode_ignored(served: ServedResource, old: Tree, new: Tree, options: WriteO
         names = [name for name in new if name not in _NOT_CONTENT_NOR_STATUS]
     else:
         names = ["status"] if served.status and not options.subresource and "status" in new else []
+        names += [one for one in served.rules.unowned if one in new and not options.subresource]
     ignored = {name: new[name] for name in names if new[name] != old.get(name)}
     if not ignored:
         return True
@@ -703,6 +705,16 @@ def trackable_content(served: ServedResource, tree: Tree) -> Tree:
     return tree if members is None else without_zeros(members, tree)
 
 
+def _with_empty(live: Tree, merged: Tree) -> Tree:
+    """The merged object with the empty maps of the live one."""
+    found = {name: value for name, value in live.items() if value == {}} | merged
+    for name, value in merged.items():
+        former = live.get(name)
+        if value.__class__ is dict and former.__class__ is dict:
+            found[name] = _with_empty(cast("Tree", former), value)
+    return found
+
+
 def finish_first_apply(served: ServedResource, live: Tree, merged: Tree, *, manager: str) -> None:
     """Corrects the managedFields of an object without owners that was applied for the first time.
 
@@ -714,7 +726,7 @@ def finish_first_apply(served: ServedResource, live: Tree, merged: Tree, *, mana
         return
     entries: Any = managed_fields(merged) or ()
     _disown_structs(members, entries)
-    if same_object(without_zeros(members, live), without_zeros(members, merged)):
+    if same_object(live, _with_empty(live, merged)):
         for entry in entries:
             if entry["operation"] == "Apply" and entry["manager"] == manager:
                 entry.pop("time", None)

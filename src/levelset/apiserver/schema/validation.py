@@ -76,7 +76,8 @@ class ErrorCollector:
             case _:
                 pass
         if node.enum and not is_member(tree, node.enum):
-            causes.append(field_errors.not_supported(path, tree, node.enum))
+            texts = [one if isinstance(one, str) else field_errors.show(one) for one in node.enum]  # as upstream
+            causes.append(field_errors.not_supported(path, tree, texts))
         members = as_map(tree)
         if members is not None:
             causes += self._object(node, members, path, old, depth)

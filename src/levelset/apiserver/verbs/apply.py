@@ -168,11 +168,11 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         live = served_tree(served, item)
         is_ignored = is_status_ignored or bool(served.rules.unowned)
         is_unusual = not self.body.startswith(b"{") or b"null" in self.body
-        if is_ignored or options.subresource or is_unusual:
-            self.check_types()
         is_first = not live["metadata"].get("managedFields")
         if is_first and served.custom:
             self._check_live(live)
+        if is_ignored or options.subresource or is_unusual:
+            self.check_types()
         try:
             merged: Tree = server_side_apply(
                 strategy.trackable_content(served, live) if is_first else live,

@@ -14,7 +14,7 @@ from levelset.apiserver.wire.status_errors import no_representation, not_accepta
 from levelset.errors import BadObject, BadRequest
 from levelset.http import Request
 from levelset.objects import decode_tree
-from levelset.objects.json_tree import format_path, is_list
+from levelset.objects.json_tree import format_path, is_list, is_map
 from levelset.objects.lazy_pattern import Pattern
 
 __all__ = [
@@ -202,11 +202,19 @@ def read_object(request: Request, *, custom: bool = False) -> DecodedBody:
         return DecodedBody(tree if tree.__class__ is dict else _object(tree), find_duplicates(data, tree), data)
     if media == YAML:
         repeated: list[str] = []
-        return DecodedBody(_object(read_text(request.body, media, repeated)), tuple(repeated))
+        tree = _object(read_text(request.body, media, repeated))
+        return DecodedBody(_in_order(tree), tuple(repeated))
     if media == PROTOBUF and not custom:
         return DecodedBody(read_protobuf_body(request.body))
     check_body_type(request, custom=custom)
     raise AssertionError(media)
+
+
+def _in_order(tree: Any) -> Any:
+    """The tree with its members sorted by name, as upstream converts YAML to JSON: so are its warnings."""
+    if is_map(tree):
+        return {name: _in_order(tree[name]) for name in sorted(tree, key=str)}
+    return [_in_order(one) for one in tree] if is_list(tree) else tree
 
 
 def read_protobuf_body(data: bytes) -> Tree:

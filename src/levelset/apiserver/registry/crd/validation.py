@@ -319,7 +319,7 @@ def check_version(version: Object, path: str, *, shared: Collection[str] = (), i
         causes += _check_column(column, f"{path}.additionalPrinterColumns[{index}]")
     are_shared = "selectableFields" in shared
     if not are_shared or is_first:
-        apart = schema is None or (are_shared and "schema" not in shared)
+        apart = schema is None or are_shared is not ("schema" in shared)
         check_selectable = partial(_check_unschematic, are_shared=are_shared) if apart else _check_selectable
         causes += check_selectable(list_member(version, "selectableFields"), schema, f"{path}.selectableFields")
     return causes
