@@ -16,6 +16,7 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("flowcontrol", "flow schema", 'update {"spec.matchingPrecedence": 600}'): _DANGLING,
     ("flowcontrol", "flow schema", 'status {"spec.matchingPrecedence": 700}'): _DANGLING,
     ("drivers_and_devices", "attributes class", ""): _NO_PROTECTION,
+    ("drivers_and_devices", "attributes class more", ""): _NO_PROTECTION,
     ("pods", "pod", 'update {"spec.nodeName": "n"}'): "a scheduler may set the node by an update",
 }
 

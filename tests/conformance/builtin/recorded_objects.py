@@ -23,8 +23,9 @@ file of cases maps names to bases:
       requests: [GET /api/v1/pods?fieldSelector=spec.nodeName=a]
 
 Changes map paths to values; null removes, a number is an index, and a name in brackets may have dots. `${x*300}` in a
-value is 300 times x. All requests but those that make the object of an update are dry runs, so they neither depend on
-each other nor leave anything behind.
+value is 300 times x, `["${*300}", item]` a list of 300 items, in which `${i}` is the index, and
+`{"${*300}a": x}` a map with the keys a0 to a299. All requests but those that make the object of an update are dry runs,
+so they neither depend on each other nor leave anything behind.
 
 An answer is its status code, and for an error its causes (field, reason, message), otherwise the values that differ
 from the answer to the base. Values that differ between two runs (uids, times, revisions, allocated addresses and
@@ -157,12 +158,32 @@ def _leaves(tree: Any, at: str = "") -> Iterator[tuple[str, Any]]:
         yield at, tree
 
 
+_TIMES = re.compile(r"\$\{\*(\d+)\}(.*)")
+
+
 def _expanded(value: Any) -> Any:
     if isinstance(value, str):
         return re.sub(r"\$\{(.+?)\*(\d+)\}", lambda found: found[1] * int(found[2]), value)
     if isinstance(value, dict):
-        return {_expanded(name): _expanded(one) for name, one in value.items()}
-    return [_expanded(one) for one in value] if isinstance(value, list) else value
+        found: dict[str, Any] = {}
+        for name, one in value.items():
+            times = _TIMES.fullmatch(name)
+            found |= (
+                {f"{times[2]}{i}": one for i in range(int(times[1]))} if times else {_expanded(name): _expanded(one)}
+            )
+        return found
+    if not isinstance(value, list):
+        return value
+    times = _TIMES.fullmatch(str(value[0])) if len(value) == 2 else None
+    return [_numbered(value[1], i) for i in range(int(times[1]))] if times else [_expanded(one) for one in value]
+
+
+def _numbered(value: Any, number: int) -> Any:
+    if isinstance(value, str):
+        return number if value == "${i}" else value.replace("${i}", str(number))
+    if isinstance(value, dict):
+        return {name: _numbered(one, number) for name, one in value.items()}
+    return [_numbered(one, number) for one in value] if isinstance(value, list) else value
 
 
 def changed(tree: Any, changes: dict[str, Any]) -> Any:

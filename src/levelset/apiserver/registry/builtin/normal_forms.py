@@ -182,6 +182,9 @@ def _drop_of_pod(*path: str) -> Callable[[Object], None]:
         for name in path:
             spec = map_member(spec, name)
         spec.pop("schedulingGroup", None)
+        for volume in spec.get("volumes") or ():
+            for source in list_member(volume.get("projected"), "sources"):
+                source.pop("clusterTrustBundle", None)
         for group in _CONTAINER_GROUPS:
             if group in spec:
                 for container in spec[group] or ():

@@ -278,6 +278,31 @@ def prepare_pod_create(pod: Object) -> None:
         ]
     if "affinity" in spec or "topologySpreadConstraints" in spec:
         _merge_label_keys(spec, map_member(pod["metadata"], "labels"))
+    if pod["metadata"].get("annotations"):
+        _set_app_armor_profiles(spec, pod["metadata"]["annotations"])
+
+
+def _set_app_armor_profiles(spec: Object, notes: dict[str, str]) -> None:
+    """Sets the profiles that only the deprecated annotations of containers say, unless they are that of the Pod."""
+    if map_member(spec, "os").get("name") == "windows":
+        return
+    shared = map_member(spec, "securityContext").get("appArmorProfile")
+    for container in (*list_member(spec, "initContainers"), *list_member(spec, "containers")):
+        profile = _app_armor_profile(notes.get(f"{_APP_ARMOR}{container.get('name')}") or "")
+        context = map_member(container, "securityContext")
+        if profile is not None and context.get("appArmorProfile") is None and profile != shared:
+            container["securityContext"] = {**context, "appArmorProfile": profile}
+
+
+def _app_armor_profile(note: str) -> Object | None:
+    """The profile that an annotation names; None if it is none."""
+    if note.startswith("localhost/") and note.strip() == note:
+        return {"type": "Localhost", "localhostProfile": note.removeprefix("localhost/")}
+    kind = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}.get(note)
+    return None if kind is None else {"type": kind}
+
+
+_APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def prepare_pod_update(new: Object, old: Object) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "admin_access_checks",
     "prepare_attachment_create",
     "prepare_driver_update",
+    "prepare_slice_create",
     "set_capacity_defaults",
     "set_claim_defaults",
     "set_claim_template_defaults",
@@ -76,8 +77,7 @@ def set_slice_defaults(resource_slice: Object) -> None:
     spec = map_member(resource_slice, "spec")
     for device in list_member(spec, "devices"):
         for capacity in map_member(device, "capacity").values():
-            if capacity:
-                _set_capacity(capacity)
+            _set_capacity(capacity)
         for consumed in list_member(device, "consumesCounters"):
             _set_counters(consumed)
     for counters in list_member(spec, "sharedCounters"):
@@ -85,9 +85,11 @@ def set_slice_defaults(resource_slice: Object) -> None:
 
 
 def _set_capacity(capacity: Object) -> None:
-    set_canonical(capacity, "value")
-    policy = map_member(capacity, "requestPolicy")
-    set_canonical(policy, "default")
+    capacity["value"] = canonical(capacity.get("value") or "0")
+    policy = capacity.get("requestPolicy")
+    if policy is None:
+        return
+    policy["default"] = canonical(policy.get("default"))
     if policy.get("validValues"):
         policy["validValues"] = [canonical(one) for one in policy["validValues"]]
     for name in ("min", "max", "step"):
@@ -96,8 +98,14 @@ def _set_capacity(capacity: Object) -> None:
 
 def _set_counters(owner: Object) -> None:
     for counter in map_member(owner, "counters").values():
-        if counter:
-            set_canonical(counter, "value")
+        counter["value"] = canonical(counter.get("value") or "0")
+
+
+def prepare_slice_create(resource_slice: Object) -> None:
+    """The taints of the devices of a new ResourceSlice are added now."""
+    for device in list_member(map_member(resource_slice, "spec"), "devices"):
+        for taint in list_member(device, "taints"):
+            taint.setdefault("timeAdded", resource_slice["metadata"]["creationTimestamp"])
 
 
 def set_claim_template_defaults(template: Object) -> None:

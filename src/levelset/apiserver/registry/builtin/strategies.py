@@ -395,6 +395,7 @@ PREPARE_CREATE: dict[tuple[str, str], Defaulter] = {
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_create,
     (BATCH, "Job"): workloads.prepare_job_create,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_create,
+    ("resource.k8s.io", "ResourceSlice"): storage_and_devices.prepare_slice_create,
     ("storage.k8s.io", "VolumeAttachment"): storage_and_devices.prepare_attachment_create,
 }
 PREPARE_PART: dict[tuple[str, str], PreparePart] = {

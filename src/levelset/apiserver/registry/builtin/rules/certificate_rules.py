@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import at_least, label_problems, subdomain_problems
 from levelset.apiserver.registry.builtin.rules.rule_tables import Endpoint, KindRules, Table, always, required
-from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -164,34 +163,19 @@ def _no_removed_conditions(new: Any, old: Any, _at: str, out: list[Cause]) -> No
 
 
 def _same_approval(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
-    """Only the approval endpoint may approve or deny."""
+    """Only the approval endpoint may approve or deny; the strategy keeps what it said."""
     for kind in ("Approved", "Denied"):
         after, before = _of_type(new, kind), _of_type(old, kind)
         if len(after) > len(before):
             detail = f'updates may not add a condition of type "{kind}"'
             out.append(field_errors.forbidden("status.conditions", detail))
-        elif len(after) == len(before) and not equal(after, before):
-            detail = f'updates may not modify a condition of type "{kind}"'
-            out.append(field_errors.forbidden("status.conditions", detail))
-
-
-def _certificate_changes(new: Any, old: Any, out: list[Cause], *, may_set: bool) -> None:
-    after, before = (map_member(tree, "status").get("certificate") or "" for tree in (new, old))
-    if after == before:
-        return
-    if not may_set:
-        out.append(field_errors.forbidden("status.certificate", "updates may not set certificate content"))
-    elif before:
-        detail = "updates may not modify existing certificate content"
-        out.append(field_errors.forbidden("status.certificate", detail))
 
 
 def _first_certificate(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
-    _certificate_changes(new, old, out, may_set=True)
-
-
-def _no_certificate(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
-    _certificate_changes(new, old, out, may_set=False)
+    after, before = (map_member(tree, "status").get("certificate") or "" for tree in (new, old))
+    if before and after != before:
+        detail = "updates may not modify existing certificate content"
+        out.append(field_errors.forbidden("status.certificate", detail))
 
 
 _WHOLE: Final = Table(
@@ -203,5 +187,5 @@ SIGNING_REQUEST: Final = KindRules(
     rules=_WHOLE,
     status=_WHOLE,
     status_changes=(("", _no_removed_conditions), ("", _same_approval), ("", _first_certificate)),
-    endpoints={"approval": Endpoint(_WHOLE, (("", _no_removed_conditions), ("", _no_certificate)))},
+    endpoints={"approval": Endpoint(_WHOLE, (("", _no_removed_conditions),))},
 )

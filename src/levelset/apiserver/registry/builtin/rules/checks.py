@@ -29,6 +29,7 @@ __all__ = [
     "at_least",
     "between",
     "bytes_at_most",
+    "canonical_interface_address",
     "check_label_requirement",
     "cidr",
     "config_key",
@@ -331,6 +332,18 @@ def _cidr_problem(text: str) -> str:
     if network.ip != network.network.network_address:
         return "must not have bits set beyond the prefix length"
     return ""
+
+
+def canonical_interface_address(text: str) -> str | None:
+    """The canonical form of an address with the length of its network; None if it is none."""
+    address, slash, bits = text.partition("/")
+    plain = re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", address) if ":" not in address else address
+    if not (slash and bits.isdigit()) or "%" in text:
+        return None
+    try:
+        return str(ipaddress.ip_interface(f"{plain}/{int(bits)}"))
+    except ValueError:
+        return None
 
 
 def _by_problem(problem: Callable[[str], str]) -> Test:

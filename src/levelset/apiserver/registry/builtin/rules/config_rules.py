@@ -190,7 +190,7 @@ def _scope_selector(spec: Any, at: str, out: list[Cause], _context: Any) -> None
     named = {one.get("scopeName") for one in given}
     for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
         if named.issuperset(pair):
-            out.append(field_errors.invalid(where, list_member(spec, "scopes"), "conflicting scopes"))
+            out.append(field_errors.invalid(where, spec.get("scopes"), "conflicting scopes"))
 
 
 def _scope_values(operator: str, values: list[Any], at: str, out: list[Cause]) -> None:

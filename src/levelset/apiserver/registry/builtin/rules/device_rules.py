@@ -6,6 +6,8 @@ import uuid
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import (
+    bytes_at_most,
+    canonical_interface_address,
     dns_subdomain,
     label_key,
     label_key_problems,
@@ -13,8 +15,10 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     label_value_problems,
     one_of,
     subdomain_problems,
+    unique,
 )
 from levelset.apiserver.registry.builtin.rules.meta_rules import check_conditions
+from levelset.apiserver.registry.builtin.rules.pods.pod_containers import is_extended_resource
 from levelset.apiserver.registry.builtin.rules.pods.pod_scheduling import NODE_SELECTOR
 from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import TEMPLATE_METADATA, csi_driver_name
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
@@ -158,7 +162,7 @@ _EXACT: Final = Table(
     ("deviceClassName", required, dns_subdomain),
     ("selectors", _SELECTORS),
     ("", _allocation),
-    ("tolerations", _items(16, _TOLERATION)),
+    ("tolerations[*]", _TOLERATION),
 )
 _SUBREQUEST: Final = Table(("name", always(label_of)), ("", _EXACT))
 
@@ -277,7 +281,9 @@ def pool_name(value: Any, at: str, out: list[Cause], _context: Any) -> None:
         out += [field_errors.invalid(at, part, problem) for problem in subdomain_problems(part)]
 
 
-def _share(value: str, at: str, out: list[Cause], _context: Any) -> None:
+def _share(value: str | None, at: str, out: list[Cause], _context: Any) -> None:
+    if value is None:
+        return
     try:
         found = str(uuid.UUID(value))
     except ValueError:
@@ -323,13 +329,13 @@ _RESULT: Final = Table(
     ("pool", always(pool_name)),
     ("device", always(label_of)),
     ("", binding_conditions),
-    ("shareID", _share),
+    ("shareID", always(_share)),
 )
 _DEVICE_STATUS: Final = Table(
     ("driver", always(csi_driver_name)),
     ("pool", always(pool_name)),
     ("device", always(label_of)),
-    ("shareID", _share),
+    ("shareID", always(_share)),
 )
 _CONFIG_SOURCE: Final = Table(("source", required, one_of("FromClaim", "FromClass")))
 
@@ -352,16 +358,35 @@ def _allocation_result(value: Any, at: str, out: list[Cause], devices: Any) -> N
         NODE_SELECTOR(value["nodeSelector"], f"{at}.nodeSelector", out, None)
 
 
-def _device_id(one: Any) -> str:
-    name = f"{one.get('driver') or ''}/{one.get('pool') or ''}/{one.get('device') or ''}"
-    return f"{name}/{one['shareID']}" if one.get("shareID") is not None else name
+def _device_id(one: Any) -> dict[str, str]:
+    """What tells an allocated device from others, as Go shows it."""
+    return {name[0].upper() + name[1:]: one.get(name) or "" for name in ("driver", "pool", "device", "shareID")}
+
+
+def _interface_address(value: str, at: str, out: list[Cause], _context: Any) -> None:
+    canonical = canonical_interface_address(value)
+    if canonical is None:
+        detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+        out.append(field_errors.invalid(at, value, detail))
+    elif canonical != value:
+        out.append(field_errors.invalid(at, value, f'must be in canonical form ("{canonical}")'))
+
+
+def _each_once(value: list[Any], at: str, out: list[Cause], _context: Any) -> None:
+    unique(value, at, out)
+
+
+_NETWORK_DATA: Final = Table(
+    ("interfaceName", bytes_at_most(256)),
+    ("hardwareAddress", bytes_at_most(128)),
+    ("ips", _items(16, _interface_address), _each_once),
+)
 
 
 def _device_statuses(status: Any, at: str, out: list[Cause]) -> None:
     items = list_member(status, "devices")
-    allocated = {
-        _device_id(one) for one in list_member(map_member(map_member(status, "allocation"), "devices"), "results")
-    }
+    results = list_member(map_member(map_member(status, "allocation"), "devices"), "results")
+    allocated = [_device_id(one) for one in results]
     for index, one in enumerate(items):
         where = f"{at}[{index}]"
         _DEVICE_STATUS(one, where, out, None)
@@ -373,11 +398,12 @@ def _device_statuses(status: Any, at: str, out: list[Cause]) -> None:
         check_conditions(conditions, f"{where}.conditions", out, None)
         if data is not None:
             _parameters(data, f"{where}.data", out, None)
-    seen: set[str] = set()
+        _NETWORK_DATA(map_member(one, "networkData"), f"{where}.networkData", out, None)
+    seen: list[dict[str, str]] = []
     for index, one in enumerate(items):
         if _device_id(one) in seen:
             out.append(field_errors.duplicate(f"{at}[{index}]", _device_id(one)))
-        seen.add(_device_id(one))
+        seen.append(_device_id(one))
 
 
 def _claim_status(claim: Any, _at: str, out: list[Cause], old: Any) -> None:
@@ -422,9 +448,7 @@ CLAIM_TEMPLATE: Final = KindRules(
 def _extended_resource(value: str | None, at: str, out: list[Cause], _context: Any) -> None:
     if value is None:
         return
-    domain, slash, name = value.partition("/")
-    is_native = not slash or domain.endswith("kubernetes.io") or domain.startswith("requests.")
-    if is_native or subdomain_problems(domain) or not name or label_problems(name.lower().replace("_", "-")):
+    if not is_extended_resource(value):
         out.append(field_errors.invalid(at, value, "must be a valid extended resource name"))
 
 

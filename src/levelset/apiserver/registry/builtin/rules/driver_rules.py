@@ -22,6 +22,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     given,
     immutable,
     immutable_struct,
+    on_create,
     required,
 )
 from levelset.apiserver.registry.builtin.rules.volume_rules import INLINE_VOLUME_SPEC, parameters, provisioner
@@ -261,7 +262,22 @@ def _family(text: str) -> int:
         return 0
 
 
+def _changed_ranges(new: Any, old: Any, at: str, out: list[Cause]) -> None:
+    """The ranges stay as they are; a second one may be added, which makes the cluster dual-stack."""
+    after: list[str] = new or []
+    before: list[str] = old or []
+    is_added = (len(before), len(after)) == (1, 2)
+    if len(after) != len(before) and not is_added:
+        immutable(after, before, at, out)
+        return
+    if is_added:
+        _ranges(after, at, out, None)
+    for index, (text, former) in enumerate(zip(after, before, strict=False)):
+        if text != former:
+            immutable(text, former, f"{at}[{index}]", out)
+
+
 SERVICE_RANGE: Final = KindRules(
-    rules=Table(("spec.cidrs", Required("at least one CIDR required"), _ranges), root=True),
-    changes=(("spec.cidrs", immutable),),
+    rules=Table(("", on_create(Table(("spec.cidrs", Required("at least one CIDR required"), _ranges), root=True)))),
+    changes=(("spec.cidrs", _changed_ranges),),
 )

@@ -4,7 +4,6 @@ from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import (
     at_least,
-    dns_subdomain,
     label_key,
     positive_number,
 )
@@ -74,8 +73,6 @@ def _event(controller: str, regarding: str, note: str) -> Any:
             out.append(field_errors.invalid("involvedObject.namespace", namespace, "does not match event.namespace"))
         if has_time:
             _reporter(tree, controller, note, out)
-        if not dns_subdomain.is_valid(place):
-            dns_subdomain.report(place, "namespace", out)
 
     return check
 

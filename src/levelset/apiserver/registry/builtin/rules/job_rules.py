@@ -115,9 +115,7 @@ def _failure_rule(rule: Any, at: str, out: list[Cause], names: set[Any], *, per_
     for index, pattern in enumerate(conditions):
         where, kind = f"{at}.onPodConditions[{index}]", pattern.get("type") or ""
         out.extend([field_errors.invalid(f"{where}.type", kind, one) for one in label_key_problems(kind)])
-        if not pattern.get("status"):
-            out.append(field_errors.required(f"{where}.status", _quoted(STATUSES)))
-        elif pattern["status"] not in STATUSES:
+        if pattern["status"] not in STATUSES:  # "True" by default
             out.append(field_errors.not_supported(f"{where}.status", pattern["status"], STATUSES))
     if codes is not None and conditions:
         detail = "specifying both OnExitCodes and OnPodConditions is not supported"
@@ -498,9 +496,6 @@ def _terminal(new: Any, old: Any, now: set[str], then: set[str], out: list[Cause
     if "SuccessCriteriaMet" in then and "SuccessCriteriaMet" not in now:
         detail = "cannot disable the SuccessCriteriaMet=True condition"
         out.append(field_errors.invalid_without_value("status.conditions", detail))
-    if "Complete" in then and "SuccessCriteriaMet" not in then and "SuccessCriteriaMet" in now:
-        detail = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        out.append(field_errors.invalid_without_value("status.conditions", detail))
 
 
 JOB: Final = KindRules(
@@ -529,7 +524,7 @@ JOB: Final = KindRules(
 )
 
 
-def _schedule(spec: Any, at: str, out: list[Cause], old: Any) -> None:
+def _schedule(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     text, at = spec.get("schedule"), f"{at}.schedule"
     if not text:
         out.append(field_errors.required(at))
@@ -537,11 +532,7 @@ def _schedule(spec: Any, at: str, out: list[Cause], old: Any) -> None:
     problem = schedule_problem(text)
     if problem:
         out.append(field_errors.invalid(at, text, problem))
-    if "TZ" in text and "TZ" in (map_member(old, "spec").get("schedule") or ""):
-        if spec.get("timeZone") is not None:
-            detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-            out.append(field_errors.invalid(at, text, detail))
-    elif "TZ" in text:
+    if "TZ" in text:
         detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         out.append(field_errors.invalid(at, text, detail))
 

@@ -3,8 +3,8 @@
 import re
 from typing import Any, Final
 
-from levelset.apiserver.registry.builtin.rules.checks import bytes_at_most, label_key, non_negative, one_of
-from levelset.apiserver.registry.builtin.rules.rule_tables import Required, Table, required
+from levelset.apiserver.registry.builtin.rules.checks import at_least, bytes_at_most, label_key_problems, one_of
+from levelset.apiserver.registry.builtin.rules.rule_tables import Required, Table, always, required
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 
@@ -21,10 +21,14 @@ def _reason(value: str, at: str, out: list[Cause], _context: Any) -> None:
         out.append(field_errors.invalid(at, value, f"{rule} {shown} used for validation is '{_REASON}')"))
 
 
+def _type(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    out += [field_errors.invalid(at, value or "", problem) for problem in label_key_problems(value or "")]
+
+
 CONDITION: Final = Table(
-    ("type", required, label_key),
+    ("type", always(_type)),
     ("status", Required(), one_of("False", "True", "Unknown")),
-    ("observedGeneration", non_negative),
+    ("observedGeneration", at_least(0, "must be greater than or equal to zero")),
     ("lastTransitionTime", required),
     ("reason", required, bytes_at_most(1024), _reason),
     ("message", bytes_at_most(32 * 1024)),
@@ -36,7 +40,7 @@ def check_conditions(value: list[Any], at: str, out: list[Cause], _context: Any)
     seen: set[str] = set()
     for index, one in enumerate(value):
         kind = one.get("type") or ""
-        if kind and kind in seen:
+        if kind in seen:
             out.append(field_errors.duplicate(f"{at}[{index}].type", kind))
         seen.add(kind)
         CONDITION(one, f"{at}[{index}]", out, None)

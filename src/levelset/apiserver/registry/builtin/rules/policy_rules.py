@@ -174,11 +174,8 @@ def _check_annotation(tree: Object, policy: str, environment: "PolicyEnvironment
     from levelset.cel import NULL, STRING  # noqa: PLC0415 - as above
 
     key, text = str(tree.get("key") or ""), str(tree.get("valueExpression") or "")
-    if policy:
-        whole = f"{policy}/{key}"
-        causes = [field_errors.invalid(f"{at}.key", whole, problem) for problem in check_label_key(whole)]
-    else:
-        causes = [field_errors.invalid(f"{at}.key", key, "requires metadata.name be non-empty")]
+    whole = f"{policy}/{key}"
+    causes = [field_errors.invalid(f"{at}.key", whole, problem) for problem in check_label_key(whole)]
     where = f"{at}.valueExpression"
     if not text.strip():
         return [*causes, field_errors.required(where, "valueExpression is not specified")]

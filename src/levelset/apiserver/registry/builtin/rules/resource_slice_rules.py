@@ -9,6 +9,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     label_value,
     quantity,
     subdomain_problems,
+    unique,
 )
 from levelset.apiserver.registry.builtin.rules.device_rules import (
     EFFECT,
@@ -179,12 +180,14 @@ def _valid_values(values: list[Any], default: str, capacity: str, at: str, out: 
         if quantity(one) > quantity(following):
             detail = "values must be sorted in ascending order"
             out.append(field_errors.invalid(f"{at}[{index}]", _shown(following), detail))
-    if at_most(10, values, at, out):
+    is_short = at_most(10, values, at, out)
+    if is_short:
         for index, one in enumerate(values):
             if quantity(one) > quantity(capacity):
                 detail = f"option is larger than capacity value: {_shown(capacity)}"
                 out.append(field_errors.invalid(f"{at}[{index}]", _shown(one), detail))
-    if not any(quantity(one) == quantity(default) for one in values):
+        unique(map(_shown, values), at, out)
+    if not is_short or not any(quantity(one) == quantity(default) for one in values):
         detail = "default value is not valid according to the requestPolicy"
         out.append(field_errors.invalid(at, _shown(default), detail))
 
@@ -207,7 +210,10 @@ def _valid_range(ranged: Any, default: str, capacity: str, at: str, out: list[Ca
             out.append(field_errors.invalid(f"{at}.max", _shown(high), detail))
         if quantity(default) > quantity(high):
             out.append(field_errors.invalid(f"{at}.max", _shown(default), f"default is more than max: {_shown(high)}"))
-    if step is not None and int(quantity(step)):
+    if step is not None and quantity(low) + quantity(step) > quantity(capacity):
+        detail = f"one step {quantity(low) + quantity(step)} is larger than capacity value: {_shown(capacity)}"
+        out.append(field_errors.invalid(f"{at}.step", _shown(step), detail))
+    if step is not None and int(quantity(step)):  # kube-apiserver divides by a step of 0
         _steps([default, *([high] if high is not None else [])], low, step, f"{at}.step", out)
 
 

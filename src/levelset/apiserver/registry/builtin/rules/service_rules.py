@@ -81,9 +81,6 @@ PORT: Final = Table(
 
 def _affinity(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     config = spec.get("sessionAffinityConfig")
-    if spec.get("sessionAffinity") == "None" and config is not None:
-        detail = "must not be set when session affinity is None"
-        out.append(field_errors.forbidden(f"{at}.sessionAffinityConfig", detail))
     if spec.get("sessionAffinity") == "ClientIP":
         seconds = map_member(config, "clientIP").get("timeoutSeconds")
         if seconds is not None and not 0 < seconds <= MAX_AFFINITY_SECONDS:
@@ -118,9 +115,6 @@ def _check_cluster_ips(addresses: list[str], families: list[str], at: str, out: 
         if index == 0 and address == "None":
             if len(addresses) > 1:
                 out.append(field_errors.invalid(at, addresses, "'None' must be the first and only value"))
-        elif address == "None":
-            detail = "must be empty, 'None', or a valid IP address"
-            out.append(field_errors.invalid(f"{at}[{index}]", address, detail))
         elif not is_ip(address):
             ip_address.report(address, f"{at}[{index}]", out)
     if len(addresses) > 2:
@@ -227,15 +221,13 @@ def _node_ports(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
             if port.get("nodePort"):
                 detail = "may not be used when `type` is 'ClusterIP'"
                 out.append(field_errors.forbidden(f"{at}.ports[{index}].nodePort", detail))
-    for name in ("nodePort", "port"):
-        seen: set[tuple[Any, Any]] = set()
-        for index, port in enumerate(ports):
-            key = (port.get("protocol"), port.get(name))
-            if port.get(name) and key in seen and name == "nodePort":
-                out.append(field_errors.duplicate(f"{at}.ports[{index}].nodePort", port[name]))
-            elif port.get(name) and key in seen:
-                out.append(field_errors.duplicate(f"{at}.ports[{index}]", {"Protocol": key[0], "Port": key[1]}))
-            seen.add(key)
+    # A node port that occurs twice is refused by the allocator.
+    seen: set[tuple[Any, Any]] = set()
+    for index, port in enumerate(ports):
+        key = (port.get("protocol"), port.get("port"))
+        if port.get("port") and key in seen:
+            out.append(field_errors.duplicate(f"{at}.ports[{index}]", {"Protocol": key[0], "Port": key[1]}))
+        seen.add(key)
 
 
 def _load_balancer(spec: Any, at: str, out: list[Cause], _context: Any) -> None:

@@ -8,7 +8,6 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     dns_label,
     dns_subdomain,
     label_key_problems,
-    label_value_problems,
     no_backsteps,
     one_of,
     quantity,
@@ -27,6 +26,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Table,
     Whole,
     always,
+    given,
     immutable,
     required,
 )
@@ -415,16 +415,7 @@ def _topology(one: Any, at: str, out: list[Cause]) -> None:
         if text in seen:
             out.append(field_errors.duplicate(f"{at}.values[{index}]", text))
         seen.add(text)
-        problems = label_value_problems(text)
-        out.extend([field_errors.invalid(f"{at}.values[{index}]", text, problem) for problem in problems])
     out.extend([field_errors.invalid(f"{at}.key", key, one) for one in label_key_problems(key)])
-
-
-def _binding_mode(value: Any, at: str, out: list[Cause], _context: Any) -> None:
-    if value is None:
-        out.append(field_errors.required(at))
-    elif value not in ("Immediate", "WaitForFirstConsumer"):
-        out.append(field_errors.not_supported(at, value, ("Immediate", "WaitForFirstConsumer")))
 
 
 STORAGE_CLASS: Final = KindRules(
@@ -432,7 +423,7 @@ STORAGE_CLASS: Final = KindRules(
         ("provisioner", always(provisioner)),
         ("parameters", parameters),
         ("reclaimPolicy", one_of("Delete", "Retain")),
-        ("volumeBindingMode", always(_binding_mode)),
+        ("volumeBindingMode", given(one_of("Immediate", "WaitForFirstConsumer"))),
         ("allowedTopologies", _topologies),
         root=True,
     ),

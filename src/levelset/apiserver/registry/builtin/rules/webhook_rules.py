@@ -1,7 +1,7 @@
 """The rules of webhook configurations, and the rules and match conditions that admission policies share with them."""
 
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from levelset.apiserver.expressions.match_conditions import match_condition_error
 from levelset.apiserver.registry.builtin.rules.checks import (
@@ -92,19 +92,13 @@ def check_client_config(value: Any, at: str, out: list[Cause], _context: Any) ->
 
 
 def _url(url: str, at: str, out: list[Cause]) -> None:
-    if url.startswith(":"):
-        problem = f'parse "{url}": missing protocol scheme'
-        out.append(field_errors.required(at, f"url must be a valid URL: {problem}{_FORM}"))
-        return
-    try:
-        parts = urlsplit(url)
-        port = parts.port  # raises ValueError for an invalid port
-    except ValueError as error:
-        out.append(field_errors.required(at, f"url must be a valid URL: {error}{_FORM}"))
+    parts = _split(url)
+    if parts is None:
+        out.append(field_errors.required(at, f'url must be a valid URL: parse "{url}": {_url_problem(url)}{_FORM}'))
         return
     if parts.scheme != "https":
         out.append(field_errors.invalid(at, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
-    if not parts.hostname or port == 0:
+    if not parts.hostname or parts.port == 0:
         out.append(field_errors.invalid(at, parts.netloc, f"host must be specified{_FORM}"))
     if parts.username is not None or parts.password is not None:
         shown = parts.netloc.rpartition("@")[0]
@@ -113,6 +107,26 @@ def _url(url: str, at: str, out: list[Cause]) -> None:
         out.append(field_errors.invalid(at, parts.fragment, "fragments are not permitted in the URL"))
     if parts.query:
         out.append(field_errors.invalid(at, parts.query, "query parameters are not permitted in the URL"))
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of a URL; None if Go does not parse it."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError for an invalid one
+    except ValueError:
+        return None
+    return None if url.startswith(":") else parts
+
+
+def _url_problem(url: str) -> str:
+    """Why Go does not parse a URL."""
+    if url.startswith(":"):
+        return "missing protocol scheme"
+    host = url.partition("//")[2].partition("/")[0]
+    if "[" in host and "]" not in host:
+        return "missing ']' in host"
+    return f'invalid port "{host[host.rfind(":") :]}" after host'
 
 
 def _service(service: Any, at: str, out: list[Cause]) -> None:

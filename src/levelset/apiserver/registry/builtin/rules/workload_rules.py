@@ -258,9 +258,7 @@ REPLICATION_CONTROLLER: Final = KindRules(
 def _update_strategy(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     strategy, at = map_member(spec, "updateStrategy"), f"{at}.updateStrategy"
     kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
-    if not kind:
-        out.append(field_errors.required(at))
-    elif kind == "OnDelete":
+    if kind == "OnDelete":
         if rolling is not None:
             detail = "only allowed for updateStrategy 'RollingUpdate'"
             out.append(field_errors.invalid(f"{at}.rollingUpdate", rolling, detail))
@@ -409,10 +407,7 @@ _DAEMON_ROLLING: Final = Table(
 def _daemon_strategy(strategy: Any, at: str, out: list[Cause], _context: Any) -> None:
     kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
     if kind == "RollingUpdate":
-        if rolling is None:
-            out.append(field_errors.required(f"{at}.rollingUpdate"))
-        else:
-            _DAEMON_ROLLING(rolling, f"{at}.rollingUpdate", out, None)
+        _DAEMON_ROLLING(rolling, f"{at}.rollingUpdate", out, None)
     elif kind != "OnDelete":
         shown = {"Type": kind, "RollingUpdate": rolling}
         out.append(field_errors.not_supported(at, shown, ("RollingUpdate", "OnDelete")))

@@ -88,7 +88,7 @@ class NodePortAllocator:
             elif not _has_node_ports(spec):
                 yield field_errors.forbidden(path, f"may not be used when `type` is {spec.get('type')!r}")
             elif (port.get("protocol"), number) in seen:
-                yield field_errors.duplicate(path, number)
+                yield field_errors.invalid(path, number, "provided port is already allocated")
             elif number not in former_ports:
                 yield from self._check_port(path, number, owner)
             seen.add((port.get("protocol"), number))

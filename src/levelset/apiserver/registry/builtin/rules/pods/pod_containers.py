@@ -33,6 +33,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Table,
     Whole,
     always,
+    given,
     remembered,
     required,
 )
@@ -504,7 +505,22 @@ def _windows_user(value: Any, at: str, out: list[Cause], _context: Any) -> None:
 _WINDOWS_DOMAIN: Final = Pattern(
     r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}|[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*'
 )
-WINDOWS_OPTIONS: Final = Table(("gmsaCredentialSpecName", dns_subdomain), ("", _windows_user))
+_MAX_CREDENTIAL_KIB: Final = 64
+
+
+def _credential_spec(value: str | None, at: str, out: list[Cause], _context: Any) -> None:
+    if value == "":
+        out.append(field_errors.invalid(at, "", "gmsaCredentialSpec cannot be an empty string"))
+    elif value is not None and len(value.encode()) > _MAX_CREDENTIAL_KIB * 1024:
+        detail = f"gmsaCredentialSpec size must be under {_MAX_CREDENTIAL_KIB} KiB"
+        out.append(field_errors.invalid(at, value, detail))
+
+
+WINDOWS_OPTIONS: Final = Table(
+    ("gmsaCredentialSpecName", given(dns_subdomain)),
+    ("gmsaCredentialSpec", always(_credential_spec)),
+    ("", _windows_user),
+)
 
 
 def _proc_mount(value: Any, at: str, out: list[Cause], pod: Any) -> None:

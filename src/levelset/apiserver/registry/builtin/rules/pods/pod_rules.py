@@ -190,7 +190,7 @@ def _node_affinity_change(new: Any, old: Any, out: list[Cause]) -> None:
     at = f"spec.affinity.nodeAffinity.{name}.nodeSelectorTerms"
     if former and len(former) != len(terms):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        out.append(field_errors.invalid(at, terms, detail))
+        out.append(field_errors.invalid(at, map_member(new, name).get("nodeSelectorTerms"), detail))
         return
     for index, (term, before) in enumerate(zip(terms, former, strict=False)):
         if not _only_adds(term, before):
@@ -315,8 +315,7 @@ def _resize_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
         return
     for group in ("initContainers", "containers"):
         for index, (one, other) in enumerate(zip(list_member(spec, group), list_member(former, group), strict=True)):
-            if group == "containers" or other.get("restartPolicy") == "Always":
-                _removed_resources(one, other, f"spec.{group}[{index}].resources", out)
+            _removed_resources(one, other, f"spec.{group}[{index}].resources", out)
     for one, other in zip(list_member(spec, "containers"), list_member(former, "containers"), strict=True):
         if not equal(_fixed_resources(one), _fixed_resources(other)):
             out.append(field_errors.forbidden("spec", "only cpu and memory resources are mutable"))
@@ -345,12 +344,9 @@ def _removed_resources(container: Any, former: Any, at: str, out: list[Cause]) -
 
 
 def _init_container_resize(container: Any, former: Any, at: str, out: list[Cause]) -> None:
-    if former.get("restartPolicy") == "Always":
-        if not equal(_fixed_resources(container), _fixed_resources(former)):
-            detail = "only cpu and memory resources for init or sidecar containers are mutable"
-            out.append(field_errors.forbidden(at, detail))
-    elif not equal(container, former):
-        out.append(field_errors.forbidden("spec", "resources for non-sidecar init containers are immutable"))
+    if not equal(_fixed_resources(container), _fixed_resources(former)):
+        detail = "only cpu and memory resources for init or sidecar containers are mutable"
+        out.append(field_errors.forbidden(at, detail))
 
 
 def _fixed_resources(container: Any) -> Any:

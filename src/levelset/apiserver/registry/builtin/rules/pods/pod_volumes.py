@@ -181,8 +181,6 @@ def _projected(value: Any, at: str, out: list[Cause], _context: Any) -> None:
                 paths.add(one.get("path") or "", one.get("path") or "")
         if source.get("serviceAccountToken") is not None:
             _projected_token(source["serviceAccountToken"], at, f"{where}.serviceAccountToken", out)
-        if source.get("clusterTrustBundle") is not None:
-            _projected_bundle(source["clusterTrustBundle"], f"{where}.clusterTrustBundle", out, paths)
         if sum(source.get(name) is not None for name in PROJECTIONS) > 1:
             out.append(field_errors.forbidden(where, "may not specify more than 1 volume type per source"))
 
@@ -192,7 +190,6 @@ PROJECTIONS: Final = (
     "configMap",
     "downwardAPI",
     "serviceAccountToken",
-    "clusterTrustBundle",
     "podCertificate",
 )
 
@@ -214,20 +211,6 @@ def _projected_token(value: Any, volume: str, at: str, out: list[Cause]) -> None
         detail = "may not specify a duration larger than 2^32 seconds"
         out.append(field_errors.invalid(f"{at}.expirationSeconds", seconds, detail))
     _file_path(value.get("path"), f"{volume}.path", out, None)  # upstream names the volume, not the source
-
-
-def _projected_bundle(value: Any, at: str, out: list[Cause], paths: _Paths) -> None:
-    if value.get("name") is not None and value.get("signerName") is not None:
-        out.append(field_errors.invalid(at, value, "only one of name and signerName may be used"))
-    elif value.get("name") is None and value.get("signerName") is None:
-        out.append(field_errors.required(at, "either name or signerName must be specified"))
-    elif value.get("signerName") is not None and value.get("labelSelector") is not None:
-        label_selector(value["labelSelector"], f"{at}.labelSelector", out, None)
-    elif value.get("name") is not None and value.get("labelSelector") is not None:
-        detail = "labelSelector must be unset if name is specified"
-        out.append(field_errors.invalid(f"{at}.labelSelector", value["labelSelector"], detail))
-    _file_path(value.get("path"), f"{at}.path", out, None)
-    paths.add(value.get("path") or "", value.get("path") or "")
 
 
 def check_access_modes(value: Any, at: str, out: list[Cause], _context: Any) -> None:
@@ -267,11 +250,8 @@ def _same_sources(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     source, reference = value.get("dataSource"), value.get("dataSourceRef")
     if source is None or reference is None:
         return
-    if reference.get("namespace"):
-        detail = "may not be specified when dataSourceRef.namespace is specified"
-        out.append(field_errors.invalid(at, {}, detail))  # upstream shows an empty struct
-    elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
-        out.append(field_errors.invalid(at, {}, "must match dataSourceRef"))
+    if any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
+        out.append(field_errors.invalid(at, {}, "must match dataSourceRef"))  # upstream shows an empty struct
 
 
 CLAIM_SPEC: Final = Table(
@@ -494,5 +474,3 @@ def _check_source(volume: Any, at: str, out: list[Cause], pod: Any) -> None:
             claim = f"{pod.name}-{volume['name']}"
             problems = [f'PVC name "{claim}": {one}' for one in subdomain_problems(claim)]
             out.extend([field_errors.invalid(f"{at}.name", volume["name"], one) for one in problems])
-    if not count:
-        out.append(field_errors.required(at, "must specify a volume type"))
