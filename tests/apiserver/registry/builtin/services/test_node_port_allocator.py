@@ -69,8 +69,9 @@ async def test_a_free_node_port_in_the_range_can_be_requested() -> None:
     assert await refused(kinds, requested, name="b") == TAKEN
     assert await refused(kinds, service("NodePort", {"port": 80, "nodePort": 80}), name="b") == TAKEN
     twice = [{"port": 1, "name": "a", "nodePort": 30_001}, {"port": 2, "name": "b", "nodePort": 30_001}]
+    # Allocation is first, as upstream: the first port has taken it.
     assert await refused(kinds, service("NodePort", *twice), name="b") == {
-        "spec.ports[1].nodePort": "FieldValueDuplicate"
+        "spec.ports[1].nodePort": "FieldValueInvalid"
     }
     inside = service("ClusterIP", {"port": 80, "nodePort": 30_081})
     assert await refused(kinds, inside, name="b") == {"spec.ports[0].nodePort": "FieldValueForbidden"}
