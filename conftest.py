@@ -21,16 +21,18 @@ _WATCHDOG = pytest.StashKey[tuple[int, float]]()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Seeds the random numbers of a test, and ends the run 15 minutes after it, with the stacks of all threads.
+    """Seeds the random numbers of a test, and ends the run five minutes after its timeout, with all stacks.
 
     It is for tests that not even their timeout ends. The settings of pytest and pytest-randomly do the same for more:
     a thread is started for every test, and seeds are set three times. Here the clock is set once in a minute.
     """
     random.seed(f"{item.config.getoption('randomly_seed', 0)} {item.nodeid}")
     stderr, seen = item.config.stash[_WATCHDOG]
-    if (now := time.monotonic()) - seen > 60:
-        faulthandler.dump_traceback_later(900, file=stderr, exit=True)
-        item.config.stash[_WATCHDOG] = stderr, now
+    marker = item.get_closest_marker("timeout")
+    seconds = max(600, *marker.args) + 300 if marker and marker.args else 900
+    if (now := time.monotonic()) - seen > 60 or seconds > 900:
+        faulthandler.dump_traceback_later(seconds, file=stderr, exit=True)
+        item.config.stash[_WATCHDOG] = stderr, now if seconds == 900 else -1e9  # the next test has its own
 
 
 def pytest_configure(config: pytest.Config) -> None:

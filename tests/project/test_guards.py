@@ -1,6 +1,7 @@
 """The guards of the test suite are active: blocking calls, warnings, random order and timeouts."""
 
 import asyncio
+import faulthandler
 import importlib
 import subprocess
 import sys
@@ -26,6 +27,19 @@ async def test_a_test_that_sleeps_on_the_event_loop_fails() -> None:
 async def test_a_test_that_reads_a_file_on_the_event_loop_fails() -> None:
     with pytest.raises(BlockingError), Path(__file__).open("rb") as file:  # noqa: ASYNC230  (likewise)
         file.read()
+
+
+def test_a_run_is_not_ended_before_the_timeout_of_a_test(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda seconds, **_: given.append(seconds))
+    conftest = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    assert conftest is not None
+    conftest.pytest_runtest_setup(request.node)
+    request.node.add_marker(pytest.mark.timeout(7200))
+    conftest.pytest_runtest_setup(request.node)
+    assert given in ([7500], [900, 7500])  # an earlier test may have set the first one
 
 
 async def test_a_test_that_waits_for_a_held_lock_on_the_event_loop_fails() -> None:
