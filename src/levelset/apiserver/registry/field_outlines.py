@@ -154,7 +154,11 @@ def _add_map(outline: list[Any], tree: dict[str, Any], kind: _OutlineType) -> No
         if not value:
             outline.append(None)
         elif class_ is dict and not found.is_atomic:
-            _add_map(outline, value, found)
+            below = None if found.plans is None else found.plans.get(tuple(value))
+            if below is not None and below.is_leaf and all(value.values()):
+                outline.append(below)  # as `_add_map`, without the call
+            else:
+                _add_map(outline, value, found)
         elif class_ is list and found.is_granular:
             _add_items(outline, value, found)
         else:

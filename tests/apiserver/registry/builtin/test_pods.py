@@ -24,6 +24,14 @@ def loaded() -> None:
         ("host:5000/nginx", "Always"),
         ("host:5000/nginx:1", "IfNotPresent"),
         ("nginx@sha256:abc", "IfNotPresent"),
+        ("nginx:latest@sha256:abc", "IfNotPresent"),
+        ("host:5000/nginx:latest", "Always"),
+        ("latest", "Always"),
+        ("a" * 64, "IfNotPresent"),
+        ("A/B", "IfNotPresent"),
+        ("UPPER:latest", "IfNotPresent"),
+        (f"{'a' * 250}:latest", "IfNotPresent"),
+        ("", "IfNotPresent"),
     ],
 )
 def test_an_image_without_a_fixed_tag_is_always_pulled(image: str, policy: str) -> None:

@@ -183,8 +183,9 @@ def _drop_of_pod(*path: str) -> Callable[[Object], None]:
             spec = map_member(spec, name)
         spec.pop("schedulingGroup", None)
         for volume in spec.get("volumes") or ():
-            for source in list_member(volume.get("projected"), "sources"):
-                source.pop("clusterTrustBundle", None)
+            if "projected" in volume:
+                for source in list_member(volume["projected"], "sources"):
+                    source.pop("clusterTrustBundle", None)
         for group in _CONTAINER_GROUPS:
             if group in spec:
                 for container in spec[group] or ():

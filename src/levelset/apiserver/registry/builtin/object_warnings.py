@@ -4,8 +4,8 @@ A function gets the new object, and the old one of an update. The texts are thos
 """
 
 import ipaddress
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import quantity
@@ -16,7 +16,7 @@ from levelset.objects.names import check_dns1123_label, check_label_value, is_dn
 
 __all__ = ["object_warnings"]
 
-Warner = Callable[[Object, Object | None], Iterator[str]]
+Warner = Callable[[Object, Object | None], Iterable[str]]
 _VOLUMES: Final = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
@@ -28,6 +28,7 @@ _VOLUMES: Final = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
+_VOLUME_NAMES: Final = frozenset(_VOLUMES)
 _MEMORY: Final = ("memory", "ephemeral-storage")
 _WHOLE: Final = Pattern(r"[0-9]+(?:[kMGTPE]|[KMGTPE]i)?").fullmatch
 _NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
@@ -125,7 +126,18 @@ def _resources(resources: Object, parts: tuple[str, ...], names: tuple[str, ...]
 
 def _is_whole(amount: Any) -> bool:
     """Whether an amount is written as a whole number; one that is written otherwise may still be one."""
+    # A cache of long texts, of refused requests even, would fill the memory.
+    if amount.__class__ is str and len(amount) <= _MAX_CACHED:
+        return _is_whole_text(amount)
     return amount.__class__ is int or _WHOLE(str(amount)) is not None
+
+
+_MAX_CACHED: Final = 40  # characters
+
+
+@lru_cache(maxsize=2048)
+def _is_whole_text(amount: str) -> bool:
+    return _WHOLE(amount) is not None
 
 
 def _fraction(amounts: Object, name: str, at: str) -> Iterator[str]:
@@ -177,32 +189,36 @@ def _stateful_set(new: Object, old: Object | None) -> Iterator[str]:
         yield f"spec.revisionHistoryLimit: {text}"
 
 
-def _template(path: str, new: Object, old: Object | None) -> Iterator[str]:
+def _template(path: str, new: Object, old: Object | None) -> Iterable[str]:
     """A template of pods; an update that does not change the spec is not warned again."""
     if old is not None and new["metadata"].get("generation") == old["metadata"].get("generation"):
-        return
+        return ()
     template: Any = new
     for name in path.split("."):
         template = map_member(template, name)
-    yield from _pod_spec(map_member(template, "spec"), f"{path}.spec")
+    return _pod_spec(map_member(template, "spec"), f"{path}.spec")
 
 
-def _pod(new: Object, old: Object | None) -> Iterator[str]:
-    if old is None:
-        yield from _named_for_pods(new, old, "the Pod's hostname")
-        yield from _pod_spec(map_member(new, "spec"), "spec")
+def _pod(new: Object, old: Object | None) -> Iterable[str]:
+    if old is not None:
+        return ()
+    return [*_named_for_pods(new, old, "the Pod's hostname"), *_pod_spec(map_member(new, "spec"), "spec")]
 
 
-def _pod_spec(spec: Object, at: str) -> Iterator[str]:
+def _pod_spec(spec: Object, at: str) -> list[str]:
+    # Lists instead of generators, which cost most here: each new Pod comes through, and few are warned of anything.
+    found: list[str] = []
     if not _RARELY_WARNED.isdisjoint(spec):
         for name, warner in _SPEC_WARNERS:
             if name in spec:
-                yield from warner(spec, at)
-    yield from _containers(spec, at)
+                found += warner(spec, at)
+    _warn_of_containers(spec, at, found)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        yield f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+        text = "must be >= 0; negative values are invalid and will be treated as 1"
+        found.append(f"{at}.terminationGracePeriodSeconds: {text}")
     if "affinity" in spec:
-        yield from _affinity(spec, at)
+        found += _affinity(spec, at)
+    return found
 
 
 def _node_selector(spec: Object, at: str) -> Iterator[str]:
@@ -258,7 +274,7 @@ def _overhead(spec: Object, at: str) -> Iterator[str]:
 
 def _volumes(spec: Object, at: str) -> Iterator[str]:
     for index, volume in enumerate(list_member(spec, "volumes")):
-        if not _VOLUMES.keys().isdisjoint(volume):
+        if not _VOLUME_NAMES.isdisjoint(volume):
             for name, text in _VOLUMES.items():
                 if volume.get(name) is not None:
                     yield f"{at}.volumes[{index}].{'storageOS' if name == 'storageos' else name}: {text}"
@@ -277,20 +293,20 @@ def _twice(spec: Object, name: str, key: str, at: str) -> Iterator[str]:
         seen.add(value)
 
 
-def _containers(spec: Object, at: str) -> Iterator[str]:
+def _warn_of_containers(spec: Object, at: str, found: list[str]) -> None:
     count = 0
     for part in _CONTAINER_GROUPS:
         if part in spec:
             for index, container in enumerate(list_member(spec, part)):
                 if container.get("resources") and not _has_whole_amounts(container["resources"]):
                     where = f"{at}.{part}[{index}]"
-                    yield from _resources(container["resources"], ("limits", "requests"), _MEMORY, where)
+                    found += _resources(container["resources"], ("limits", "requests"), _MEMORY, where)
                 variables = container.get("env") or ()
                 if len(variables) > 1 and len({one.get("name") for one in variables}) < len(variables):
-                    yield from _environment(container, f"{at}.{part}[{index}]")
+                    found += _environment(container, f"{at}.{part}[{index}]")
                 count += len(container.get("ports") or ())
     if count > 1:
-        yield from _ports(_all_ports(spec, at))
+        found += _ports(_all_ports(spec, at))
 
 
 _CONTAINER_GROUPS: Final = ("initContainers", "containers", "ephemeralContainers")

@@ -1,6 +1,5 @@
 """Pods and pod templates: defaults, and what the server sets in a new Pod."""
 
-from functools import lru_cache
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
@@ -159,16 +158,14 @@ _IDENTIFIER: Final = Pattern("[0-9a-f]{64}")  # which is no name of an image
 
 def _pull_policy(image: str) -> str:
     """The default imagePullPolicy: an image without a fixed tag is always pulled."""
-    return _cached_pull_policy(image) if len(image) <= MAX_IMAGE else "IfNotPresent"
+    tag = image.rpartition(":")[2]
+    if len(image) > MAX_IMAGE or (tag not in ("latest", image) and "/" not in tag):
+        return "IfNotPresent"  # whatever is before the tag, or the digest: also of what is no name of an image
+    found = None if _IDENTIFIER.fullmatch(image) else _IMAGE.fullmatch(image)
+    return "Always" if found is not None and not found[2] and found[1] in (None, "latest") else "IfNotPresent"
 
 
 MAX_IMAGE: Final = 255
-
-
-@lru_cache(maxsize=1024)
-def _cached_pull_policy(image: str) -> str:
-    found = None if _IDENTIFIER.fullmatch(image) else _IMAGE.fullmatch(image)
-    return "Always" if found is not None and not found[2] and found[1] in (None, "latest") else "IfNotPresent"
 
 
 _PROBE_DEFAULTS: Final = (

@@ -41,7 +41,8 @@ def _pod(pod: Any, _at: str, out: list[Cause], _context: Any) -> None:
 
 def _no_token_volumes(spec: Any, out: list[Cause]) -> None:
     for index, volume in enumerate(spec.get("volumes") or ()):
-        for number, source in enumerate(list_member(volume.get("projected"), "sources")):
+        sources = list_member(volume["projected"], "sources") if "projected" in volume else ()
+        for number, source in enumerate(sources):
             if source.get("serviceAccountToken") is not None:
                 path = f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken"
                 out.append(field_errors.forbidden(path, "must not be specified when serviceAccountName is not set"))
