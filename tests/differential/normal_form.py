@@ -171,6 +171,7 @@ def _shortened(message: str) -> str:
         return "unknown patch type"
     if "$patch" in message:
         return "unknown patch type"
+    message = re.sub(r"(duplicate nodePort: \{\w+) 3[0-2][0-9]{3}\}", r"\1 <port>}", message)
     return re.sub(r"Key: [^,]*", "Key: <key>", message)
 
 

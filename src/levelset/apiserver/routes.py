@@ -626,7 +626,7 @@ def _decode_refused(call: Call, options: WriteOptions) -> None:
 
 def _warned(error: ApiError, options: WriteOptions) -> ApiError:
     """The error of a write with the warnings that came before it."""
-    if not isinstance(error, Undecodable):
+    if not isinstance(error, Undecodable) or error.is_decoded:
         error.warnings = tuple(_first_warnings(dict.fromkeys(options.warnings)))
     return error
 

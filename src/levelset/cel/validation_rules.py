@@ -202,15 +202,34 @@ RULE_LIMIT = 10_000_000  # the maximum estimated cost of one rule
 SCHEMA_LIMIT = 100_000_000  # the maximum estimated cost of all rules of a schema together
 _KEYWORD = "x-kubernetes-validations"
 _CONTAINERS = frozenset({dict, list})
+_TYPES = frozenset({"array", "boolean", "integer", "number", "object", "string"})
 _MAX_DEPTH = 100
 Schema = Mapping[str, Any]
 
 
 def check_rules(schema: Schema, path: str) -> list[Finding]:
     """The errors in the rules of a schema that is not structural: their expressions cannot be compiled."""
-    builder = _Builder(schema, compiles=False)
-    builder.node(schema, schema, _SchemaLocation(path, is_root=True))
-    return builder.findings
+    ruled: set[int] = set()
+    _find_ruled(schema, ruled)
+    return list(_check_texts(schema, path, ruled))
+
+
+def _check_texts(schema: Schema, path: str, ruled: set[int]) -> Iterator[Finding]:
+    if id(schema) not in ruled:
+        return
+    for index, rule in enumerate(schema.get(_KEYWORD) or ()):
+        yield from check_rule(rule, schema, f"{path}.{_KEYWORD}[{index}]")
+    for name in ("properties", "definitions", "dependencies"):
+        for key, each in _part(schema, name).items():
+            if is_map(each):
+                yield from _check_texts(each, f"{path}.{name}[{key}]", ruled)
+    for name in ("additionalProperties", "items", "not"):
+        yield from _check_texts(_part(schema, name), f"{path}.{name}", ruled)
+    for name in ("allOf", "oneOf", "anyOf", "items"):
+        several = schema.get(name)
+        for index, each in enumerate(several if is_list(several) else ()):
+            if is_map(each):
+                yield from _check_texts(each, f"{path}.{name}[{index}]", ruled)
 
 
 def build_rules(schema: Schema, path: str) -> tuple[RuleNode, list[Finding]]:
@@ -235,6 +254,9 @@ class _SchemaLocation(msgspec.Struct, frozen=True):
     times: int | None = 1
     unrelated: str = ""
     depth: int = 0
+    is_ruled: bool = False
+    is_untyped: bool = False
+    """Whether it is inside of a schema with rules, from which on a type is none that expressions know."""
 
     def child(self, suffix: str, schema: Schema, parent: Schema) -> "_SchemaLocation":
         most = _most(parent)
@@ -264,9 +286,10 @@ def _is_unrelated(schema: Schema) -> bool:
 
 
 class _Builder:
-    def __init__(self, schema: Schema, *, compiles: bool = True) -> None:
+    def __init__(self, schema: Schema) -> None:
         self.findings: list[Finding] = []
-        self._compiles = compiles
+        self._texts = 0
+        """How many of the findings are about the texts of rules: the rules around them are not compiled."""
         self._ruled: set[int] = set()
         """The identities of the schemas that have rules, or something inside of them that has: few of them."""
         _find_ruled(schema, self._ruled)
@@ -294,11 +317,13 @@ class _Builder:
         found = RuleNode(kind if isinstance(kind, str) else "", tuple(keys or ()))
         if place.depth > _MAX_DEPTH:
             return found
-        before = len(self.findings)
+        before, rules = self._texts, schema.get(_KEYWORD)
+        if place.is_ruled or rules:
+            is_untyped = place.is_untyped or (found.kind not in _TYPES and found.kind != "")
+            place = replace(place, is_ruled=True, is_untyped=is_untyped)
         self._below(found, schema, values, place)
-        rules = schema.get(_KEYWORD)
         if is_list(rules) and rules:
-            self._rules(found, rules, values, place, is_sound=len(self.findings) == before)
+            self._rules(found, rules, values, place, is_sound=self._texts == before)
         return found
 
     def _below(self, found: RuleNode, schema: Schema, values: Schema, place: _SchemaLocation) -> None:
@@ -331,7 +356,13 @@ class _Builder:
             for finding in check_rule(rule, values, f"{place.path}.{_KEYWORD}[{index}]")
         ]
         self.findings += wrong
-        if wrong or not is_sound or not self._compiles:
+        self._texts += len(wrong)
+        if wrong or not is_sound:
+            return
+        if place.is_untyped:
+            message = "internal error: failed to construct type information for x-kubernetes-validations rules"
+            problem = f"{message}: unable to convert structural schema to CEL declarations"
+            self.findings.append(Finding(f"{place.path}.{_KEYWORD}", "InternalError", problem))
             return
         kind = declared_type(values, is_root=place.is_root)
         if kind is None:

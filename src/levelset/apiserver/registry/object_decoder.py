@@ -14,10 +14,13 @@ from levelset.apiserver.wire import status_errors
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import BadRequest, Cause
+from levelset.objects.json_tree import copy_tree
 
-__all__ = ["Check", "DecodedObject", "apply_schema", "check_name_and_namespace", "check_type"]
+__all__ = ["Check", "DecodedObject", "apply_schema", "check_name_and_namespace", "check_type", "report_fields"]
 
 _DEFINITIONS: Final = "apiextensions.k8s.io"
+_SAME_KINDS: Final = (("", "events.k8s.io"), ("events.k8s.io", ""))
+"""The groups with one kind of one name that is stored once: Events."""
 _SCHEME: Final = "pkg/runtime/scheme.go:111"  # where upstream creates the table of its kinds
 Check = Callable[[], None]
 """Called if the schema does not accept an object as it is; may raise an error of its own."""
@@ -35,8 +38,11 @@ class DecodedObject(msgspec.Struct, frozen=True, gc=False):
     """Whether the fields of the object are tracked: it and an ignored status have the types of the schema."""
 
 
-def check_type(served: ServedResource, tree: Tree) -> None:
-    """Checks apiVersion and kind against the endpoint; objects of built-in kinds may leave them out."""
+def check_type(served: ServedResource, tree: Tree, options: WriteOptions | None = None) -> None:
+    """Checks apiVersion and kind against the endpoint; objects of built-in kinds may leave them out.
+
+    With `options`, an object of another version of its kind is warned of, as upstream, which decodes it first.
+    """
     version, kind = tree.get("apiVersion"), tree.get("kind")
     if version == served.api_version and kind == served.kind:
         return
@@ -47,7 +53,10 @@ def check_type(served: ServedResource, tree: Tree) -> None:
         raise _of_another_kind(served, str(version or served.api_version), kind)
     if version and version != served.api_version:
         problem = f"the API version in the data ({version}) does not match the expected API version"
-        raise Undecodable(f"{problem} ({served.api_version})")
+        error = Undecodable(f"{problem} ({served.api_version})")
+        if options is not None and isinstance(version, str) and not served.custom:
+            error.is_decoded = _warn_of_other(served, version, tree, options)
+        raise error
     if kind and kind != served.kind:
         if not isinstance(kind, str):
             raise Undecodable(f"{kind!r} is not the kind of this endpoint, {served.kind}")
@@ -56,6 +65,24 @@ def check_type(served: ServedResource, tree: Tree) -> None:
             causes += served.rules.expressions(tree, None, causes)
         raise status_errors.invalid(served, _name(tree), causes, kind=kind)
     tree["apiVersion"], tree["kind"] = served.api_version, served.kind
+
+
+def _warn_of_other(served: ServedResource, version: str, tree: Tree, options: WriteOptions) -> bool:
+    """Warns of the unknown fields of an object of another version of the kind that can be converted to this one.
+
+    Returns whether it is one.
+    """
+    group, _, name = version.rpartition("/")
+    schema = builtin_kind(group, name, served.kind)
+    if schema is None or (group, served.group) not in {(served.group, served.group), *_SAME_KINDS}:
+        return False
+    copied = cast("Tree", copy_tree(tree))
+    copied["metadata"] = {}
+    dropped = schema.prune(copied)
+    is_valid = schema.first_type_error(copied) is None
+    if is_valid:
+        report_fields(served, dropped, options)
+    return is_valid
 
 
 def _of_another_kind(served: ServedResource, version: str, kind: str) -> Undecodable:
@@ -108,7 +135,7 @@ def apply_schema(
     if admission is not FINE and check is not None:
         check()
     if dropped or options.duplicates or admission.dropped:
-        _report_fields(served, [*dropped, *admission.dropped], options)
+        report_fields(served, [*dropped, *admission.dropped], options)
     if admission is FINE:
         return DecodedObject([], managed_fields)
     wrong = _undecodable(admission.causes) if served.custom else admission.type_error
@@ -124,7 +151,8 @@ def _undecodable(causes: Iterable[Cause]) -> Cause | None:
     return next((one for one in causes if one.reason == field_errors.UNDECODABLE), None)
 
 
-def _report_fields(served: ServedResource, unknown: Iterable[str], options: WriteOptions) -> None:
+def report_fields(served: ServedResource, unknown: Iterable[str], options: WriteOptions) -> None:
+    """Warns of unknown and repeated fields; raises BadRequest if the request is strict."""
     if options.validation == "Ignore":
         return
     # Of YAML, the parser says in which line a key is repeated; of JSON, the path is known.

@@ -39,6 +39,7 @@ from levelset.apiserver.registry.object_decoder import (
     apply_schema,
     check_name_and_namespace,
     check_type,
+    report_fields,
 )
 from levelset.apiserver.resources.served_resource import Dropped, Rules, ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
@@ -48,6 +49,7 @@ from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import ApiError, BadPatch, BadTime, Cause, Invalid
 from levelset.objects.json_tree import copy_tree, is_list, is_map
 from levelset.objects.lazy_pattern import Pattern
+from levelset.patch.apply import overlay
 from levelset.patch.field_paths import path
 from levelset.patch.field_sets import EMPTY, FieldSet
 from levelset.patch.json_patch import json_equal
@@ -107,17 +109,25 @@ class PreparedUpdate(msgspec.Struct, frozen=True, gc=False):
 def decode_new(served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions) -> DecodedObject:
     """Decodes a new object; raises BadRequest if it is not of its kind. Violations are reported by `validate_new`."""
     try:
-        check_type(served, tree)
+        _check_type(served, tree, options)
         dropped = meta.read_metadata(tree)
         decoded = apply_schema_to_new(served, tree, options, dropped=dropped)
-    except Invalid:  # of another kind: as upstream, which finds that after it has read the metadata
-        meta.read_metadata(tree)
-        warn_of_owners(tree["metadata"], options)
-        raise
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
     check_name_and_namespace(tree, namespace)
     return decoded
+
+
+def _check_type(served: ServedResource, tree: Tree, options: WriteOptions) -> None:
+    """As `check_type`; that a custom resource is of another kind is found after its metadata are read, as upstream."""
+    try:
+        check_type(served, tree, options)
+    except Invalid:
+        dropped = meta.read_metadata(tree)
+        if dropped:
+            report_fields(served, dropped, options)
+        warn_of_owners(tree["metadata"], options)
+        raise
 
 
 def decode_replacement(
@@ -128,7 +138,7 @@ def decode_replacement(
     if is_other:
         tree["kind"] = served.kind  # as upstream: another kind is a violation, which is found later
     try:
-        check_type(served, tree)
+        check_type(served, tree, options)
         dropped = meta.read_metadata(tree)
         if not is_other:
             apply_schema(served, tree, options, dropped=dropped)
@@ -240,7 +250,9 @@ def _deletion_metadata(metadata: Tree, options: WriteOptions) -> Tree:
     return {name: metadata[name] for name in names if name in metadata}
 
 
-def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes: list[Cause]) -> None:
+def validate_new(
+    state: ServerState, served: ServedResource, tree: Tree, causes: list[Cause], *, dry_run: bool = False
+) -> None:
     """Sets the fields of the server, which no manager owns, and validates; raises Invalid with all violations.
 
     `causes` are those of the schema. Mutating admission runs before, on the completed object.
@@ -252,6 +264,7 @@ def validate_new(state: ServerState, served: ServedResource, tree: Tree, causes:
         if rules.prepare_create is not None:
             rules.prepare_create(tree)
         metadata = tree["metadata"]
+        _check_allocation(served, tree, None, dry_run=dry_run)
         _validate(state, served, tree, None, causes + check_metadata(metadata, rules))
         if "generateName" in metadata or not rules.metadata_checks.create:
             _raise_causes(served, tree, check_common_metadata(metadata, rules))
@@ -349,7 +362,7 @@ def _prepare_update(
     before = old["metadata"]
     # As upstream: an apply that changes nothing sets no defaults, which those of another version may be.
     is_noop = applied and served.custom and served.version != served.storage_version and same_object(old, new)
-    check_type(served, new)
+    _check_type(served, new, options)
     dropped = meta.read_metadata(new)
     given: Tree = {"metadata": new["metadata"].copy()}
     given_fields = new["metadata"].get("managedFields")
@@ -383,19 +396,25 @@ def _prepare_update(
         by = () if options.subresource else rules.increments_by
         if is_other or _content_differs(served, old, new) or _differ(by, before, metadata):
             metadata["generation"] = before.get("generation", 0) + 1
-    if members is not None and not removed.is_written:
-        write_members(members, new)
+    _write_rest(members, new, removed)
     if options.admission is None:
         restore([*removed, *removed.nulled])
         _validate_update(state, served, new, old, decoded.causes, options=options)
         _take_out(removed)
         _write_rest(members, new, removed)
+    _restore_unstored(served, new, removed)
     if not is_tracked:
         metadata.pop("managedFields", None)
         return PreparedUpdate(new, changed=True)
     if tracked is None:
         return _compare_applied(old, new)
     return _with_owners(served, old, new, tracked)
+
+
+def _restore_unstored(served: ServedResource, new: Tree, removed: Removed) -> None:
+    """Puts back empty lists and maps of an object that the update removes: its response is not what was stored."""
+    if removed.nulled and meta.is_deleting(new) and not must_stay(served, new):
+        restore(removed.nulled)
 
 
 def _write_rest(members: Members | None, new: Tree, removed: Removed) -> None:
@@ -516,6 +535,8 @@ def _validate_update(
         causes = [one for one in causes if one.reason != "FieldValueRequired"]
     is_part = options.subresource in ("status", "approval")
     causes = causes + check_updated_metadata(metadata, before, rules, is_part=is_part)
+    if not options.subresource:
+        _check_allocation(served, new, old, dry_run=options.dry_run)
     _validate(state, served, new, old, causes, subresource=options.subresource)
     if rules.warnings is not None and not options.subresource:
         options.warnings.extend(rules.warnings(new, old))
@@ -601,6 +622,12 @@ def _take_out(members: list[Dropped]) -> None:
         owner.pop(name, None)
 
 
+def _check_allocation(served: ServedResource, new: Tree, old: Tree | None, *, dry_run: bool) -> None:
+    check = served.rules.check_allocation
+    if check is not None:
+        _raise_causes(served, new, check(new, old, dry_run=dry_run))
+
+
 def _validate(
     state: ServerState,
     served: ServedResource,
@@ -611,8 +638,6 @@ def _validate(
     subresource: str = "",
 ) -> None:
     rules = served.rules
-    if rules.check_allocation is not None and not subresource:
-        _raise_causes(served, new, rules.check_allocation(new, old))
     if subresource and rules.validate_part is not None and old is not None:
         causes += rules.validate_part(new, old, subresource)
     elif rules.validate is not None:
@@ -715,18 +740,18 @@ def _with_empty(live: Tree, merged: Tree) -> Tree:
     return found
 
 
-def finish_first_apply(served: ServedResource, live: Tree, merged: Tree, *, manager: str) -> None:
+def finish_first_apply(served: ServedResource, live: Tree, config: Tree, merged: Tree, *, manager: str) -> None:
     """Corrects the managedFields of an object without owners that was applied for the first time.
 
     Removes the existence of members that are always there, which no manager owns; and the time of an apply which has
-    only added such members, which has changed nothing.
+    only added such members, which has changed nothing. What its endpoint ignores counts as a change, too.
     """
     members = written_members(served)
     if members is None:
         return
     entries: Any = managed_fields(merged) or ()
     _disown_structs(members, entries)
-    if same_object(live, _with_empty(live, merged)):
+    if same_object(live, _with_empty(live, cast("Tree", overlay(live, config, served.shape())))):
         for entry in entries:
             if entry["operation"] == "Apply" and entry["manager"] == manager:
                 entry.pop("time", None)
@@ -775,7 +800,9 @@ def restrict_to_subresource(served: ServedResource, old: Tree, new: Tree, subres
             return {**old, "metadata": new["metadata"], "status": {**rest, **conditions}}
         case "ephemeralcontainers" | "resize" if is_map(new.get("spec")):
             restrict = pods.with_ephemeral_containers if subresource == "ephemeralcontainers" else pods.with_resources
-            return {**old, "metadata": _with_content_of(old, new), "spec": restrict(old["spec"], new["spec"])}
+            status = copy_tree(old.get("status") or {})  # whose nulls the schema drops
+            spec = restrict(old["spec"], new["spec"])
+            return {**old, "metadata": _with_content_of(old, new), "spec": spec, "status": status}
         case _:
             if served.status:
                 _copy_field(old, new, "status")
@@ -786,6 +813,8 @@ def ignored_fields(served: ServedResource, subresource: str) -> FieldSet:
     """The fields that this endpoint ignores: a manager that applies them through it does not own them."""
     if subresource in ("status", "approval"):
         return _IGNORED_BY_STATUS[served.rules.preserved_by_status]
+    if subresource in ("ephemeralcontainers", "resize"):
+        return EMPTY  # as upstream, where only the strategy of these endpoints says what they reset, which is not read
     found = _STATUS if served.status else EMPTY
     unowned = served.rules.unowned
     return found | FieldSet.of(*map(path, unowned)) if unowned else found

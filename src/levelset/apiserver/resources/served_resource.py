@@ -6,7 +6,7 @@ use.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -16,7 +16,16 @@ from levelset.errors import Cause
 from levelset.objects.names import check_dns1123_subdomain
 from levelset.patch import ANYTHING, Shape
 
-__all__ = ["ALL_VERBS", "Column", "MetadataChecks", "Object", "Rules", "ScalePaths", "ServedResource"]
+__all__ = [
+    "ALL_VERBS",
+    "CheckAllocation",
+    "Column",
+    "MetadataChecks",
+    "Object",
+    "Rules",
+    "ScalePaths",
+    "ServedResource",
+]
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -61,6 +70,14 @@ class MetadataChecks(NamedTuple):
     create: bool = True
 
 
+class CheckAllocation(Protocol):
+    """Why what a new object requests cannot be allocated, given the old one of an update."""
+
+    def __call__(self, new: Object, old: Object | None, *, dry_run: bool) -> list[Cause]:
+        """The causes; a dry run allocates nothing."""
+        ...
+
+
 class Rules(msgspec.Struct, frozen=True, eq=False):
     """The strategy of a kind beyond its schema; the defaults are those of a custom resource.
 
@@ -94,8 +111,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     # What the server sets in an update, and what it allocates for it: no manager owns that.
     prepare_update: Callable[[Object, Object], None] | None = None
     allocate_update: Callable[[Object, Object], None] | None = None
-    # Why what an object requests cannot be allocated: then nothing else of it is validated.
-    check_allocation: Callable[[Object, Object | None], list[Cause]] | None = None
+    # Why what an object requests cannot be allocated: then nothing else of it is validated. May raise ApiError (500).
+    check_allocation: CheckAllocation | None = None
     # Takes fields out of a new object that are off by default; the writer owns them nevertheless, as upstream.
     drop_disabled: Callable[[Object], None] | None = None
     # What an update through a subresource leaves as it is, though its writer owns what it sent.

@@ -19,7 +19,7 @@ from levelset.apiserver.schema.builtin_schemas import (
     library,
     preload,
 )
-from levelset.apiserver.schema.structural_schema import check_structural
+from levelset.apiserver.schema.structural_schema import SchemaProblems, check_structural, find_problems
 from levelset.apiserver.schema.validation import Admission, Compiled, Definitions, compile_schema
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Definitions",
     "Part",
     "Resource",
+    "SchemaProblems",
     "builtin_columns",
     "builtin_kind",
     "builtin_names",
@@ -39,6 +40,7 @@ __all__ = [
     "check_structural",
     "compile_schema",
     "components",
+    "find_problems",
     "library",
     "preload",
 ]

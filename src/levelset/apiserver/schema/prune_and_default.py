@@ -23,9 +23,12 @@ Resolve = Callable[[Node], Node]
 """Resolves a reference to the schema it names; returns a schema without a reference unchanged."""
 
 
-def prune(node: Node, tree: Tree, *, resolve: Resolve, resource: bool) -> list[str]:
-    """Removes unknown fields from the tree; returns their paths, in the order of the tree."""
-    pruner = _Pruner(resolve)
+def prune(node: Node, tree: Tree, *, resolve: Resolve, resource: bool, has_keys: bool = True) -> list[str]:
+    """Removes unknown fields from the tree; returns their paths, in the order of the tree.
+
+    Without `has_keys`, the keys of maps are left out of the paths.
+    """
+    pruner = _Pruner(resolve, has_keys=has_keys)
     if resource:
         pruner.resource(resolve(node), tree)
     else:
@@ -34,8 +37,8 @@ def prune(node: Node, tree: Tree, *, resolve: Resolve, resource: bool) -> list[s
 
 
 class _Pruner:
-    def __init__(self, resolve: Resolve) -> None:
-        self.resolve = resolve
+    def __init__(self, resolve: Resolve, *, has_keys: bool) -> None:
+        self.resolve, self.has_keys = resolve, has_keys
         self.dropped: list[str] = []
 
     def resource(self, node: Node, tree: Tree) -> None:
@@ -74,7 +77,7 @@ class _Pruner:
                 self.value(node.properties[name], members[name], join(path, name), depth + 1)
             elif node.additional is not None:
                 known = node.additional if isinstance(node.additional, Node) else None
-                self.value(known, members[name], join(path, name), depth + 1)
+                self.value(known, members[name], join(path, name) if self.has_keys else path, depth + 1)
             elif not free:
                 self.dropped.append(join(path, name))
                 del members[name]

@@ -7,6 +7,7 @@ and without unknown fields). Paths are those of the CRD, such as
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -14,12 +15,29 @@ from msgspec.structs import replace
 from levelset.apiserver.schema import field_errors
 from levelset.apiserver.schema.json_values import copy_tree, join, same
 from levelset.apiserver.schema.prune_and_default import prune
-from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, Node, Tree, as_map, spells_int_or_string
+from levelset.apiserver.schema.schema_nodes import (
+    MAX_DEPTH,
+    Node,
+    Tree,
+    as_list,
+    as_map,
+    read_schema,
+    spells_int_or_string,
+)
 from levelset.apiserver.schema.validation import Definitions, compile_schema
 from levelset.errors import Cause
 from levelset.re2 import BadRegex, compile_regex
 
-__all__ = ["NESTED_FORBIDDEN", "check_keywords", "check_structural", "children", "malformed", "unsupported"]
+__all__ = [
+    "NESTED_FORBIDDEN",
+    "SchemaProblems",
+    "check_keywords",
+    "check_structural",
+    "children",
+    "find_problems",
+    "malformed",
+    "unsupported",
+]
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 
@@ -45,6 +63,8 @@ _NESTED_DETAILS = {
     **dict.fromkeys(("nullable", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"), _FALSE),
     "x-kubernetes-int-or-string": _FALSE,
 }
+
+_POINTERS_OF_NESTED = ("default", "x-kubernetes-list-type", "x-kubernetes-map-type")  # which may be empty and there
 
 _METADATA_ONLY = "must not specify anything other than name and generateName, but metadata is implicitly specified"
 IDENTITY = ("metadata", "kind", "apiVersion")
@@ -120,7 +140,20 @@ def _check(node: Node, path: str, place: _Place) -> list[Cause]:
     causes = [*_refused(node, path), *_check_one(node, path, place), *_check_lists(node, path)]
     for part, child in children(node):
         causes += _check(child, join(path, part), _place_of(node, part, place))
+    if not _SUSPECTS.isdisjoint(node.raw):
+        for part, child in _refused_children(node):
+            causes += _check(child, join(path, part), _place_of(node, part, place))
     return causes
+
+
+def _refused_children(node: Node) -> Iterator[tuple[str, Node]]:
+    """The schemas in keywords that are refused: upstream checks them nevertheless."""
+    for keyword in ("definitions", "dependencies"):
+        for name, child in (as_map(node.raw.get(keyword)) or {}).items():
+            if as_map(child) is not None:
+                yield f"{keyword}[{name}]", read_schema(child)
+    for at, child in enumerate(as_list(node.raw.get("items")) or []):
+        yield f"items[{at}]", read_schema(child)
 
 
 def _place_of(node: Node, part: str, place: _Place) -> _Place:
@@ -155,7 +188,7 @@ def _check_one(node: Node, path: str, place: _Place) -> Iterator[Cause]:
     if node.raw.get("x-kubernetes-preserve-unknown-fields") is False:
         field = join(path, "x-kubernetes-preserve-unknown-fields")
         yield field_errors.invalid(field, False, "must be true or undefined")
-    if node.map_type:
+    if node.raw.get("x-kubernetes-map-type") is not None:
         yield from _needs_type(node, path, "object", "x-kubernetes-map-type")
         if node.map_type not in ("atomic", "granular"):
             yield field_errors.not_supported(join(path, "x-kubernetes-map-type"), node.map_type, ("atomic", "granular"))
@@ -171,16 +204,15 @@ def _needs_type(node: Node, path: str, expected: str, keyword: str) -> Iterator[
 
 def _check_lists(node: Node, path: str) -> Iterator[Cause]:
     field = join(path, "x-kubernetes-list-type")
-    if node.list_type:
+    is_given = node.raw.get("x-kubernetes-list-type") is not None
+    if is_given:
         yield from _needs_type(node, path, "array", "x-kubernetes-list-type")
         if node.list_type not in ("atomic", "set", "map"):
             yield field_errors.not_supported(field, node.list_type, ("atomic", "set", "map"))
     if node.list_keys and node.list_type != "map":
         detail = "must be map if x-kubernetes-list-map-keys is non-empty"
         yield (
-            field_errors.invalid(field, node.list_type, detail)
-            if node.list_type
-            else field_errors.required(field, detail)
+            field_errors.invalid(field, node.list_type, detail) if is_given else field_errors.required(field, detail)
         )
     if node.list_type == "set" and node.type == "array" and node.items is not None:
         yield from _check_set(node.items, join(path, "items"))
@@ -194,10 +226,11 @@ def _check_lists(node: Node, path: str) -> Iterator[Cause]:
 
 def _check_set(items: Node, path: str) -> Iterator[Cause]:
     detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
-    if items.type == "array" and items.list_type not in ("", "atomic"):
+    if items.type == "array" and items.raw.get("x-kubernetes-list-type") not in (None, "atomic"):
         yield field_errors.invalid(join(path, "x-kubernetes-list-type"), items.list_type, detail)
     if items.type == "object" and items.map_type != "atomic":
-        yield field_errors.invalid(join(path, "x-kubernetes-map-type"), items.map_type or None, detail)
+        # As upstream, which shows the other type.
+        yield field_errors.invalid(join(path, "x-kubernetes-map-type"), items.raw.get("x-kubernetes-list-type"), detail)
 
 
 def _check_keyed(node: Node, path: str) -> Iterator[Cause]:
@@ -205,7 +238,11 @@ def _check_keyed(node: Node, path: str) -> Iterator[Cause]:
     if not node.list_keys:
         yield field_errors.required(field, "must not be empty if x-kubernetes-list-type is map")
     if node.items is None:
-        yield field_errors.required(join(path, "items"), "must have a schema if x-kubernetes-list-type is map")
+        given, words = node.raw.get("items"), "schema if x-kubernetes-list-type is map"
+        if given is None:
+            yield field_errors.required(join(path, "items"), f"must have a {words}")
+        else:
+            yield field_errors.invalid(join(path, "items"), given, f"must only have a single {words}")
         return
     items = join(path, "items")
     if node.items.type != "object":
@@ -213,9 +250,9 @@ def _check_keyed(node: Node, path: str) -> Iterator[Cause]:
             join(items, "type"), node.items.type, "must be object if parent array's x-kubernetes-list-type is map"
         )
         return
-    if len(set(node.list_keys)) != len(node.list_keys):
+    for _ in range(len(node.list_keys) - len(set(node.list_keys))):
         yield field_errors.invalid(field, list(node.list_keys), "must not contain duplicate entries")
-    for key in dict.fromkeys(node.list_keys):
+    for key in node.list_keys:
         if key not in node.items.properties:
             yield field_errors.invalid(field, list(node.list_keys), "entries must all be names of item properties")
         else:
@@ -254,25 +291,45 @@ _ROOT_NAMES = (
 )
 
 
+class SchemaProblems(NamedTuple):
+    """The errors in a schema, and what they mean for its CEL rules."""
+
+    causes: list[Cause]
+    is_structural: bool = False
+    """Whether it is structural, with valid defaults: else no rule can be compiled."""
+    keywords: tuple[str, ...] = ()
+    """The fields of errors in keywords: rules at or above one of them cannot be compiled."""
+
+
 def check_structural(schema: Tree, path: str, *, status: bool = False) -> list[Cause]:
     """The errors in a schema, as causes with their paths; empty if it can be compiled and served.
 
     `status` means that the version has a status subresource, which restricts the keywords at the root. Never raises.
     """
+    return find_problems(schema, path, status=status).causes
+
+
+def find_problems(schema: Tree, path: str, *, status: bool = False) -> SchemaProblems:
+    """As `check_structural`, with what the errors mean for the rules of the schema."""
     if as_map(schema) is None:
-        return [field_errors.type_invalid(path, field_errors.kind_of(schema), "must be an object")]
+        return SchemaProblems([field_errors.type_invalid(path, field_errors.kind_of(schema), "must be an object")])
     node = compile_schema(schema).node
     wrong = malformed(node, path)
     if wrong:
-        return wrong
+        return SchemaProblems(wrong)
     causes = _check_root(node, path) if status else []
     if node.nullable:
         causes.append(field_errors.forbidden(join(path, "nullable"), "nullable cannot be true at the root"))
-    if not unsupported(node):
+    is_structural = not unsupported(node)
+    if is_structural:
         structure = _Structure().check(node, path)
-        causes += structure or _Defaults().check(node, path)
-    causes += check_keywords(node, path)
-    return sorted(set(causes), key=lambda one: (one.field, one.reason, one.message))
+        structure = structure or _Defaults().check(node, path)
+        is_structural = not structure
+        causes += structure
+    keywords = check_keywords(node, path)
+    causes += keywords
+    causes.sort(key=lambda one: (one.field, one.reason, one.message))
+    return SchemaProblems(causes, is_structural, tuple(one.field for one in keywords))
 
 
 _POINTERS = ("additionalItems", "additionalProperties", "not")  # which may be empty and there, as in Go
@@ -402,7 +459,7 @@ class _Structure:
             self.nested(child, f"{join(path, 'properties')}[{name}]")
         for keyword in NESTED_FORBIDDEN:
             value = node.raw.get(keyword)
-            if value or (value is not None and keyword == "default"):
+            if value or (value is not None and keyword in _POINTERS_OF_NESTED):
                 self.causes.append(
                     field_errors.forbidden(
                         join(path, keyword), _NESTED_DETAILS.get(keyword, "must be empty to be structural")

@@ -388,10 +388,11 @@ class Compiled:
             pass
         self._prepare(tree)
 
-    def prune(self, tree: Tree) -> list[str]:
-        """Removes the fields that the schema does not declare; returns their paths."""
+    def prune(self, tree: Tree, *, has_keys: bool = True) -> list[str]:
+        """Removes the fields that the schema does not declare; returns their paths, possibly without keys of maps."""
         try:
-            found = prune(self._node, tree, resolve=self._definitions.resolve, resource=self._resource)
+            resolve = self._definitions.resolve
+            found = prune(self._node, tree, resolve=resolve, resource=self._resource, has_keys=has_keys)
             # Upstream decodes built-in kinds in the order of the document, and sorts what it prunes of others.
             return found if self._definitions.are_builtin else sorted(found)
         except RecursionError:

@@ -186,7 +186,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
                 ignore=ignored_fields(served, options.subresource),
             ).object
             if is_first:
-                strategy.finish_first_apply(served, live, merged, manager=options.manager)
+                strategy.finish_first_apply(served, live, config, merged, manager=options.manager)
         except ApplyConflict:
             self.check_types()  # its errors come first
             raise
@@ -259,7 +259,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
                 api_version=served.api_version,
                 ignore=ignored_fields(served, ""),
             )
-            tree |= {name: config[name] for name in served.rules.unowned if name in config}
+            ignored = (*served.rules.unowned, "status") if served.rules.status_on_create else served.rules.unowned
+            tree |= {name: config[name] for name in ignored if name in config}
             # `_read` has checked type, metadata and namespace; what is new are kubectl's last-applied annotation, and
             # the empty members.
             is_read = options.manager != KUBECTL and not _empty_members(tree["metadata"])

@@ -135,6 +135,8 @@ def _change(
             strategy.decode_replacement(served, old["metadata"].get("namespace"), name, new, options)
             raise
         finally:
+            if media == STRATEGIC_PATCH and options.warnings:
+                _drop_keys(served, change(served_tree(served, item)), options.warnings)
             if len(options.warnings) > 1:
                 _sort_unknown(options.warnings)
 
@@ -161,6 +163,19 @@ def _check_kind(served: ServedResource, name: str, old: Tree, new: Tree, *, opti
     copied = cast("Tree", copy_tree(new)) | {"apiVersion": served.api_version, "kind": served.kind}
     strategy.decode_replacement(served, old["metadata"].get("namespace"), name, copied, options)
     raise BadRequest(f"{given['kind']} in version {given['apiVersion']} cannot be converted to a {served.kind}")
+
+
+def _drop_keys(served: ServedResource, new: Any, warnings: list[str]) -> None:
+    """Leaves the keys of maps out of the warnings about unknown fields, in place.
+
+    As upstream, which does not decode the result of a strategic merge patch from JSON, but converts it.
+    """
+    schema, tree = served.schema(), cast("Tree", copy_tree(new))
+    if schema is None:
+        return
+    paths = schema.prune(cast("Tree", copy_tree(new))), schema.prune(tree, has_keys=False)
+    renamed = {f'unknown field "{one}"': f'unknown field "{other}"' for one, other in zip(*paths, strict=True)}
+    warnings[:] = dict.fromkeys(renamed.get(one, one) for one in warnings)
 
 
 def _sort_unknown(warnings: list[str]) -> None:

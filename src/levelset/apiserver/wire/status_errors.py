@@ -242,6 +242,9 @@ MAX_CAUSES = 500
 class Undecodable(BadRequest):
     """An object that cannot be decoded as its kind: 400, or 422 with the `problem` if it is the result of a patch."""
 
+    is_decoded = False
+    """Whether it could be decoded as another version of its kind, so that there are warnings beside the error."""
+
     def __init__(self, message: str, *, problem: str | None = None) -> None:
         super().__init__(message)
         self.problem = message if problem is None else problem

@@ -36,7 +36,7 @@ def test_a_policy_needs_validations_or_mutations() -> None:
     ("spec", "field", "message"),
     [
         ({"failurePolicy": "Maybe"}, "failurePolicy", 'Unsupported value: "Maybe": supported values: "Fail", "Ignore"'),
-        ({"failurePolicy": ""}, "failurePolicy", "Required value"),
+        ({"failurePolicy": ""}, "failurePolicy", 'Unsupported value: "": supported values: "Fail", "Ignore"'),
         ({"matchConstraints": None}, "matchConstraints", "Required value"),
         ({"matchConstraints": {}}, "matchConstraints.resourceRules", "Required value"),
         ({"paramKind": {"kind": "X"}}, "paramKind.apiVersion", "Required value"),

@@ -29,6 +29,8 @@ __all__ = [
 
 DEPLOYMENT_ROLLING_UPDATE = {"maxUnavailable": "25%", "maxSurge": "25%"}
 ROLLING_UPDATE = "RollingUpdate"
+_PREFIXES = ("", "batch.kubernetes.io/")
+_GENERATED_LABELS = frozenset(prefix + name for prefix in _PREFIXES for name in ("controller-uid", "job-name"))
 
 
 def set_deployment_defaults(tree: Object) -> None:
@@ -109,9 +111,13 @@ def set_job_defaults(tree: Object) -> None:
 
 
 def has_labels_of_template(job: Object) -> bool:
-    """Whether a Job has the labels of its template, as one that has none of its own."""
+    """Whether a Job has the labels that the server gives its template, as one that came without any.
+
+    Upstream, these are set when it is read, and so are not in what a create stores.
+    """
     template = map_member(map_member(job, "spec"), "template")
-    return bool(job["metadata"].get("labels") == map_member(template, "metadata").get("labels"))
+    labels: Object = map_member(template, "metadata").get("labels") or {}
+    return job["metadata"].get("labels") == labels and _GENERATED_LABELS.issuperset(labels)
 
 
 def set_cron_job_defaults(tree: Object) -> None:

@@ -313,12 +313,14 @@ def maps_in_atomic_lists(tree: Any, shape: Shape, *, is_inside: bool = False) ->
 
 
 def _has_keys(item: Any, shape: Shape, omitted: frozenset[str] | None) -> bool:
+    """Whether an item has one of its keys at least, or a default of one: the others may be absent, as upstream."""
     if not is_map(item):
         return False
-    missing = [key for key in shape.keys if key not in shape.defaults and not item.get(key)]
-    return all(key in item and omitted is None for key in missing) or (
-        omitted is not None and omitted.isdisjoint(missing)
-    )
+    if not shape.keys or shape.defaults:
+        return True
+    if omitted is None:
+        return any(key in item for key in shape.keys)
+    return any(item.get(key) or key not in omitted for key in shape.keys)
 
 
 def without_structs(members: Members, node: Node) -> Node:

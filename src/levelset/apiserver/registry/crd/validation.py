@@ -14,7 +14,7 @@ from levelset.apiserver.registry.builtin.rules.webhook_rules import check_client
 from levelset.apiserver.registry.crd.names import is_established
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
-from levelset.apiserver.schema import check_structural, compile_schema, field_errors
+from levelset.apiserver.schema import SchemaProblems, compile_schema, field_errors, find_problems
 from levelset.apiserver.schema.json_values import count_values
 from levelset.apiserver.schema.schema_nodes import as_list, as_map
 from levelset.apiserver.wire.json_path import parse_path
@@ -308,10 +308,11 @@ def check_version(version: Object, path: str, *, shared: Collection[str] = (), i
         causes.append(field_errors.required(f"{path}.schema.openAPIV3Schema"))
     else:
         status = map_member(version, "subresources").get("status") is not None
-        wrong = check_structural(schema, f"{path}.schema.openAPIV3Schema", status=status)
+        problems = find_problems(schema, f"{path}.schema.openAPIV3Schema", status=status)
+        wrong = problems.causes
         if wrong and wrong[0].reason == field_errors.UNDECODABLE:
             raise Undecodable(f"the definition cannot be decoded: {wrong[0].field}: {wrong[0].message}")
-        causes += [*wrong, *check_expressions(schema, f"{path}.schema.openAPIV3Schema", is_structural=not wrong)]
+        causes += [*wrong, *check_expressions(schema, f"{path}.schema.openAPIV3Schema", problems)]
         if not wrong:
             compile_schema(schema)  # now, in the thread of a large definition, rather than for the first object
     causes += _check_scale(map_member(version, "subresources").get("scale"), f"{path}.subresources.scale")
@@ -435,15 +436,35 @@ def _plain_names(text: str) -> tuple[str, ...] | None:
         return None
 
 
-def check_expressions(schema: Any, path: str, *, is_structural: bool = True) -> list[Cause]:
-    """Validates the CEL rules of the schema at this path; they are compiled if it is structural."""
+_SOUND = SchemaProblems([], is_structural=True)
+
+
+def check_expressions(schema: Any, path: str, problems: SchemaProblems = _SOUND) -> list[Cause]:
+    """Validates the CEL rules of the schema at this path, in which these problems were found.
+
+    As upstream: rules are compiled if the schema is structural, except at and above errors in keywords.
+    """
     encoded = encode_tree(schema)
     if not _RULES.search(encoded):
         return []
     from levelset.cel import check_rules  # noqa: PLC0415 - as below
 
-    causes = map(_cause, _compiled(encoded).problems if is_structural else check_rules(schema, _PATH))
+    if not problems.is_structural:
+        found = check_rules(schema, _PATH)
+    else:
+        found = list(_compiled(encoded).problems)
+        if problems.keywords:
+            keywords = [one.replace(path, _PATH, 1) for one in problems.keywords]
+            texts = check_rules(schema, _PATH)
+            found = [one for one in found if one in texts or not _is_around(one.field, keywords)]
+    causes = map(_cause, found)
     return [Cause(one.field.replace(_PATH, path), one.reason, one.message.replace(_PATH, path)) for one in causes]
+
+
+def _is_around(field: str, keywords: list[str]) -> bool:
+    """Whether a rule, named by this field of it, is at or above one of these keywords."""
+    place = field.rpartition(".x-kubernetes-validations")[0]
+    return any(one.startswith(f"{place}.") for one in keywords)
 
 
 def expression_rules(schema: Any) -> Callable[[Any, Any, list[Cause]], list[Cause]] | None:

@@ -7,7 +7,7 @@ import pytest
 
 from levelset.apiserver.registry.builtin.services import node_port_allocator
 from levelset.apiserver.verbs import delete
-from levelset.errors import Invalid
+from levelset.errors import ApiError, Invalid
 from levelset.storage import MemoryStorage, SqliteStorage
 from tests.apiserver.support.kinds_harness import KindsHarness, load_data
 
@@ -145,7 +145,35 @@ async def test_a_full_node_port_range_is_an_error(monkeypatch: pytest.MonkeyPatc
     kinds = await KindsHarness.make()
     for name in ("a", "b"):
         await create(kinds, service(), name=name)
-    assert await refused(kinds, service(), name="c") == TAKEN
+    with pytest.raises(ApiError, match="Internal error occurred: failed to allocate a nodePort: range is full"):
+        await create(kinds, service(), name="c")
+
+
+async def test_two_ports_of_an_update_cannot_get_one_node_port() -> None:
+    kinds = await KindsHarness.make()
+    made = await create(kinds, service("NodePort", {"port": 80, "name": "a", "nodePort": 30_080}))
+    twice = {**made, **service("NodePort", {"port": 80, "name": "a"}, {"port": 81, "name": "a"})}
+    with pytest.raises(ApiError, match="duplicate nodePort: {TCP 30080}") as refused:
+        await kinds.update(SERVICES, twice)
+    assert (refused.value.code, refused.value.reason) == (500, "")
+
+
+async def test_a_node_port_of_health_checks_that_is_taken_is_an_internal_error() -> None:
+    kinds = await KindsHarness.make()
+    await create(kinds, service("NodePort", {"port": 80, "nodePort": 30_080}))
+    requested = service("LoadBalancer", externalTrafficPolicy="Local", healthCheckNodePort=30_080)
+    problem = "failed to allocate requested HealthCheck NodePort 30080: provided port is already allocated"
+    with pytest.raises(ApiError, match=f"Internal error occurred: {problem}"):
+        await create(kinds, requested, name="b")
+
+
+async def test_a_dry_run_may_request_a_node_port_beyond_the_range() -> None:
+    kinds = await KindsHarness.make()
+    rules = kinds.kinds.services.rules
+    assert rules.check_allocation is not None
+    tree = {"metadata": {"name": "a"}, "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 80}]}}
+    assert rules.check_allocation(tree, None, dry_run=True) == []
+    assert [one.field for one in rules.check_allocation(tree, None, dry_run=False)] == ["spec.ports[0].nodePort"]
 
 
 async def test_an_old_service_without_node_ports_stays_valid_until_it_changes() -> None:

@@ -185,7 +185,7 @@ NODE: Final = KindRules(
 def _api_service_name(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
     spec, metadata = map_member(tree, "spec"), tree["metadata"]
     wanted = f"{spec.get('version') or ''}.{spec.get('group') or ''}"
-    given = {"name": metadata.get("name") or "", "generateName": metadata.get("generateName") or wanted}
+    given = {word: metadata.get(word) or wanted for word in ("name", "generateName")}  # that both are absent is checked
     for word, name in given.items():
         if name != wanted and not path_segment_problems(name):
             detail = f'must be `spec.version+"."+spec.group`: "{wanted}"'

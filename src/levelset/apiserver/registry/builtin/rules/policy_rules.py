@@ -9,7 +9,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     one_of,
 )
 from levelset.apiserver.registry.builtin.rules.meta_rules import check_conditions
-from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Required, Table, always, required
+from levelset.apiserver.registry.builtin.rules.rule_tables import KindRules, Required, Table, always, given, required
 from levelset.apiserver.registry.builtin.rules.webhook_rules import RULE, check_match_conditions
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -81,13 +81,13 @@ def _resource_names(value: list[str], at: str, out: list[Cause], _context: Any) 
 _NAMED_RULE: Final = Table(("resourceNames", _resource_names), ("", RULE))
 # The `matchConstraints` of a policy, and the `matchResources` of a binding.
 MATCH: Final = Table(
-    ("matchPolicy", required, one_of("Equivalent", "Exact")),
+    ("matchPolicy", given(one_of("Equivalent", "Exact"))),
     ("namespaceSelector", label_selector),
     ("objectSelector", label_selector),
     ("resourceRules[*]", _NAMED_RULE),
     ("excludeResourceRules[*]", _NAMED_RULE),
 )
-FAILURE: Final = Table(("failurePolicy", required, one_of("Fail", "Ignore")))
+FAILURE: Final = Table(("failurePolicy", given(one_of("Fail", "Ignore"))))
 REINVOCATION: Final = Table(("reinvocationPolicy", required, one_of("IfNeeded", "Never")))
 
 

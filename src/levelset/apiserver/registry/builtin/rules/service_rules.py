@@ -221,11 +221,16 @@ def _node_ports(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
             if port.get("nodePort"):
                 detail = "may not be used when `type` is 'ClusterIP'"
                 out.append(field_errors.forbidden(f"{at}.ports[{index}].nodePort", detail))
-    # A node port that occurs twice is refused by the allocator.
+    numbers: set[tuple[Any, Any]] = set()
+    for index, port in enumerate(ports):
+        key = (port.get("protocol"), port.get("nodePort"))
+        if port.get("nodePort") and key in numbers:
+            out.append(field_errors.duplicate(f"{at}.ports[{index}].nodePort", key[1]))
+        numbers.add(key)
     seen: set[tuple[Any, Any]] = set()
     for index, port in enumerate(ports):
-        key = (port.get("protocol"), port.get("port"))
-        if port.get("port") and key in seen:
+        key = (port.get("protocol"), port.get("port") or 0)
+        if key in seen:
             out.append(field_errors.duplicate(f"{at}.ports[{index}]", {"Protocol": key[0], "Port": key[1]}))
         seen.add(key)
 

@@ -69,8 +69,11 @@ class ClusterIpAllocator:
         if addresses:
             spec["clusterIP"], spec["clusterIPs"] = addresses[0], addresses
 
-    def check(self, service: Object, former: Object, owner: str) -> list[Cause]:
-        """The first error in the addresses that a Service gets beside those that it had; families are checked."""
+    def check(self, service: Object, former: Object, owner: str, *, dry_run: bool) -> list[Cause]:
+        """The first error in the addresses that a Service gets beside those that it had; families are checked.
+
+        A dry run allocates nothing, so that only the range of an address matters.
+        """
         spec = map_member(service, "spec")
         addresses, before = list_member(spec, "clusterIPs"), list_member(former, "clusterIPs")
         if spec.get("type") == "ExternalName":
@@ -78,12 +81,11 @@ class ClusterIpAllocator:
         for address in addresses[len(before) :]:
             if address == HEADLESS:
                 continue
-            problem = _refused_reference(service, address)
+            problem = "" if dry_run else _refused_reference(service, address)
             if problem:
                 return [field_errors.invalid("spec.clusterIPs", addresses, f"failed to allocate IP: {problem}")]
-            if not self._ranges[family_of(address)].contains(address):
-                problem = "the provided network does not match the current range"
-            elif not self._allocated.is_free(address_key(address), owner):
+            problem = self._ranges[family_of(address)].refused(address, dry_run=dry_run)
+            if not problem and not dry_run and not self._allocated.is_free(address_key(address), owner):
                 problem = "provided IP is already allocated"
             if problem:
                 detail = f"failed to allocate IP {address}: {problem}"
@@ -122,8 +124,16 @@ class _Range:
     def first(self) -> str:
         return str(self._network[1])
 
-    def contains(self, address: str) -> bool:
-        return ipaddress.ip_address(address) in self._network
+    def refused(self, address: str, *, dry_run: bool) -> str:
+        """Why an address is not one of the range; empty if it is. Its first one and that of broadcasts are not."""
+        found = ipaddress.ip_address(address)
+        if not dry_run and found not in self._network:
+            return "the provided network does not match the current range"
+        is_last = found.version == 4 and found == self._network.broadcast_address
+        if found in self._network and found != self._network.network_address and not is_last:
+            return ""
+        problem = f"the provided IP ({found}) is not in the valid range"
+        return f"{problem}. The range of valid IPs is {self._network}"
 
     def next_free(self, allocated: Allocator[str]) -> str | None:
         """The next free address, None if there is none; it advances, so that concurrent creates get different ones."""

@@ -4,14 +4,14 @@ The numbers come from one range for all Services. An update keeps them; a Servic
 releases them. Two ports of one Service may share a number if they differ in protocol.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.services.allocator import Allocator
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
-from levelset.errors import Cause
+from levelset.errors import ApiError, Cause
 
 __all__ = ["NodePortAllocator"]
 
@@ -20,6 +20,7 @@ _FIRST, _LAST = 30_000, 32_767
 _FIRST_ALLOCATED: Final = 30_086
 _TYPES_WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _HEALTH_CHECK: Final = "healthCheckNodePort"
+_FULL: Final = "range is full"
 
 
 class NodePortAllocator:
@@ -39,8 +40,10 @@ class NodePortAllocator:
 
     def allocate(self, spec: Object) -> None:
         """Sets the missing node ports of a Service; both protocols of one port get the same number."""
-        requested = _node_ports(spec)
-        known = {port.get("port"): port["nodePort"] for port in list_member(spec, "ports") if port.get("nodePort")}
+        requested, known = _node_ports(spec), dict[Any, int]()
+        for port in list_member(spec, "ports"):
+            if port.get("nodePort"):
+                known.setdefault(port.get("port"), port["nodePort"])
         for port in list_member(spec, "ports") if _needs_node_ports(spec) else ():
             if port.get("nodePort"):
                 continue
@@ -65,39 +68,23 @@ class NodePortAllocator:
         elif not _needs_health_check(spec) and spec.get(_HEALTH_CHECK) == former.get(_HEALTH_CHECK):
             spec.pop(_HEALTH_CHECK, None)
 
-    def check_requested(self, spec: Object, former: Object, owner: str) -> list[Cause]:
-        """The error of the first node port that cannot be allocated, which comes before all other violations."""
-        former_ports, seen = _all_ports({"spec": former}), set[int]()
-        for index, port in enumerate(list_member(spec, "ports") if _has_node_ports(spec) else ()):
-            number = port.get("nodePort")
-            if number and number not in former_ports and number not in seen:
-                seen.add(number)
-                causes = list(self._check_port(f"spec.ports[{index}].nodePort", number, owner))
-                if causes:
-                    return causes
-        return []
+    def check_requested(self, spec: Object, former: Object | None, owner: str, *, dry_run: bool) -> list[Cause]:
+        """The error of the first node port that cannot be allocated, which comes before all other violations.
 
-    def check(self, spec: Object, former: Object, owner: str) -> Iterator[Cause]:
-        """The errors in the node ports that a Service requests."""
-        former_ports, seen = _all_ports({"spec": former}), set[tuple[str, int]]()
-        for index, port in enumerate(list_member(spec, "ports")):
-            path, number = f"spec.ports[{index}].nodePort", port.get("nodePort")
+        Raises ApiError (500) for two equal ports of an update, for a port of health checks, and if no port is free.
+        """
+        op = _Allocation(self._allocated, owner, dry_run=dry_run)
+        if _has_node_ports(spec):
+            causes = _check_new(spec, op) if former is None else _check_changed(spec, former, op)
+            if causes:
+                return causes
+        if _needs_health_check(spec) and not _needs_health_check(former or {}):
+            number = spec.get(_HEALTH_CHECK)
             if not number:
-                if _needs_node_ports(spec) and spec != former:  # an old Service without node ports stays valid
-                    yield field_errors.invalid(path, 0, "failed to allocate a nodePort: range is full")
-            elif not _has_node_ports(spec):
-                yield field_errors.forbidden(path, f"may not be used when `type` is {spec.get('type')!r}")
-            elif (port.get("protocol"), number) in seen:
-                yield field_errors.invalid(path, number, "provided port is already allocated")
-            elif number not in former_ports:
-                yield from self._check_port(path, number, owner)
-            seen.add((port.get("protocol"), number))
-        health = spec.get(_HEALTH_CHECK)
-        if health and not _needs_health_check(spec):
-            problem = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-            yield field_errors.invalid(f"spec.{_HEALTH_CHECK}", health, problem)
-        elif health and health not in former_ports:
-            yield from self._check_port(f"spec.{_HEALTH_CHECK}", health, owner)
+                raise _failure(f"failed to allocate a HealthCheck NodePort 0: {_FULL}")
+            if problem := op.allocate(number):
+                raise _failure(f"failed to allocate requested HealthCheck NodePort {number}: {problem}")
+        return []
 
     def update(self, before: Object | None, after: Object | None, owner: str) -> None:
         """Records a committed write of a Service."""
@@ -106,13 +93,6 @@ class NodePortAllocator:
     def reserve(self, service: Object, owner: str) -> Callable[[], None]:
         """Reserves the node ports of a Service until the returned function is called, after its write."""
         return self._allocated.reserve(_all_ports(service), owner)
-
-    def _check_port(self, path: str, number: int, owner: str) -> Iterator[Cause]:
-        if not _FIRST <= number <= _LAST:
-            problem = f"provided port is not in the valid range. The range of valid ports is {_FIRST}-{_LAST}"
-            yield field_errors.invalid(path, number, problem)
-        elif not self._allocated.is_free(number, owner):
-            yield field_errors.invalid(path, number, "provided port is already allocated")
 
     def _next_free(self, requested: set[int]) -> int | None:
         """The next free number, None if there is none; it advances, so that concurrent creates get different ones."""
@@ -123,21 +103,84 @@ class NodePortAllocator:
         return None
 
 
+class _Allocation:
+    """The node ports that one write allocates, to find those that it requests twice."""
+
+    def __init__(self, allocated: Allocator[int], owner: str, *, dry_run: bool) -> None:
+        self._allocator, self._owner, self._dry_run = allocated, owner, dry_run
+        self.numbers: set[int] = set()
+
+    def allocate(self, number: int) -> str:
+        """Why a number cannot be allocated; empty if it can be. A dry run does not check the range, as upstream."""
+        if not self._dry_run and not _FIRST <= number <= _LAST:
+            return f"provided port is not in the valid range. The range of valid ports is {_FIRST}-{_LAST}"
+        if number in self.numbers or not self._allocator.is_free(number, self._owner):
+            return "provided port is already allocated"
+        self.numbers.add(number)
+        return ""
+
+
+def _check_new(spec: Object, op: _Allocation) -> list[Cause]:
+    """The first error in the node ports of a new Service: what several ports share is allocated once."""
+    numbers: dict[Any, int] = {}
+    for index, port in enumerate(list_member(spec, "ports")):
+        number = port.get("nodePort")
+        if not number and not _needs_node_ports(spec):
+            continue
+        if not number:
+            raise _failure(f"failed to allocate a nodePort: {_FULL}")
+        if numbers.get(port.get("port")) == number:
+            continue
+        numbers.setdefault(port.get("port"), number)
+        if problem := op.allocate(number):
+            return [_refused(index, number, problem)]
+    return []
+
+
+def _check_changed(spec: Object, former: Object, op: _Allocation) -> list[Cause]:
+    """The first error in the node ports of a Service after an update, which keeps those that it had."""
+    before, seen = _node_ports(former), set[tuple[str, int]]()
+    for index, port in enumerate(list_member(spec, "ports")):
+        number, protocol = port.get("nodePort"), port.get("protocol") or "TCP"
+        if not number and not _needs_node_ports(spec):
+            continue
+        if not number:
+            raise _failure(f"failed to allocate a nodePort: {_FULL}")
+        if number not in before and number not in op.numbers and (problem := op.allocate(number)):
+            return [_refused(index, number, problem)]
+        if (protocol, number) in seen:
+            raise ApiError(f"duplicate nodePort: {{{protocol} {number}}}", code=500, reason="")
+        seen.add((protocol, number))
+    return []
+
+
+def _refused(index: int, number: int, problem: str) -> Cause:
+    return field_errors.invalid(f"spec.ports[{index}].nodePort", number, problem)
+
+
+def _failure(problem: str) -> ApiError:
+    """500, as upstream, for what could not be allocated, if that is not the fault of a field."""
+    return ApiError(f"Internal error occurred: {problem}", details={"causes": [{"message": problem}]})
+
+
 def _all_ports(service: Object | None) -> set[int]:
     """The node ports of a Service, including the one for health checks."""
     spec = map_member(service, "spec")
-    return {*_node_ports(spec), spec[_HEALTH_CHECK]} if spec.get(_HEALTH_CHECK) else _node_ports(spec)
+    ports = _node_ports(spec) if _has_node_ports(spec) else set[int]()  # others have what was never allocated
+    return ports | {spec[_HEALTH_CHECK]} if spec.get(_HEALTH_CHECK) and _needs_health_check(spec) else ports
 
 
 def _inherit_node_ports(spec: Object, former: Object) -> None:
-    """Sets missing node ports to that of the former port of the same name, unless another port has it now."""
+    """Sets missing node ports to that of the former port of the same name, unless another port requests it.
+
+    As upstream, two new ports of that name get it both, which `check_requested` refuses.
+    """
     numbers = {port.get("name", ""): port.get("nodePort") for port in list_member(former, "ports")}
-    taken = _node_ports(spec)
+    taken = _node_ports(spec) & _node_ports(former)
     for port in list_member(spec, "ports"):
         number = numbers.get(port.get("name", ""))
         if not port.get("nodePort") and number and number not in taken:
             port["nodePort"] = number
-            taken.add(number)
 
 
 def _node_ports(spec: Object) -> set[int]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from levelset.apiserver.registry.builtin.services.cluster_ip_allocator import DEFAULT_SERVICE_CIDR, ClusterIpAllocator
 from levelset.apiserver.registry.builtin.services.ip_families import complete_addresses, complete_families
 from levelset.apiserver.registry.builtin.services.node_port_allocator import NodePortAllocator
-from levelset.apiserver.registry.builtin.strategies import builtin_rules, kind_rules
+from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, Rules, ServedResource
@@ -31,7 +31,6 @@ class ServiceStrategy:
             allocate_update=self._allocate_update,
             check_allocation=self._check_allocation,
             prepare_part=_prepare_part,
-            validate=self._validate,
         )
 
     @property
@@ -101,16 +100,12 @@ class ServiceStrategy:
         if not causes and len(list_member(spec, "ipFamilies")) > len(list_member(former, "ipFamilies")):
             self._cluster_ips.allocate(spec)
 
-    def _check_allocation(self, new: Object, old: Object | None) -> list[Cause]:
+    def _check_allocation(self, new: Object, old: Object | None, *, dry_run: bool) -> list[Cause]:
         spec, former = map_member(new, "spec"), None if old is None else map_member(old, "spec")
         causes = complete_families(dict(spec), former, self._cluster_ips.families)
-        causes = causes or self._cluster_ips.check(new, former or {}, _allocating_owner(new, old))
-        return causes or self._node_ports.check_requested(spec, former or {}, _allocating_owner(new, old))
-
-    def _validate(self, new: Object, old: Object | None) -> list[Cause]:
-        causes = kind_rules("", "Service").validate(new, old)
-        spec, former = map_member(new, "spec"), map_member(old or {}, "spec")
-        return causes or list(self._node_ports.check(spec, former, _allocating_owner(new, old)))
+        owner = _allocating_owner(new, old)
+        causes = causes or self._cluster_ips.check(new, former or {}, owner, dry_run=dry_run)
+        return causes or self._node_ports.check_requested(spec, former, owner, dry_run=dry_run)
 
 
 def _prepare_part(new: Object, _old: Object, _subresource: str, _now: str) -> None:

@@ -746,7 +746,11 @@ def check_ephemeral_containers(containers: list[Any], others: list[Any], at: str
         if target and target not in known:
             out.append(field_errors.not_found(f"{where}.targetContainerName", target))
         detail = "cannot be set for an Ephemeral Container"
-        out.extend([field_errors.forbidden(f"{where}.{one}", detail) for one in _NOT_EPHEMERAL if container.get(one)])
+        given = [one for one in _NOT_EPHEMERAL if container.get(one) is not None]
+        resources: Any = container.get("resources") or {}
+        if all(one is None for one in resources.values()):
+            given = [one for one in given if one != "resources"]  # a struct, which differs from an empty one
+        out.extend([field_errors.forbidden(f"{where}.{one}", detail) for one in given])
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             for member in ("subPath", "subPathExpr"):
                 if mount.get(member):
