@@ -16,6 +16,14 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 POD = GroupVersionKind("", "v1", "Pod")
 
 
+CRASHING = {
+    "name": "web",
+    "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+    "lastState": {"terminated": {"exitCode": 1, "message": "no config\n"}},
+}
+NO_IMAGE = {"name": "init", "state": {"waiting": {"reason": "ErrImageNeverPull", "message": "add a line to images"}}}
+
+
 def ago(seconds: float) -> str:
     return (NOW - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
@@ -34,6 +42,16 @@ def cached(tree: dict[str, Any]) -> CachedObject:
     [
         (pod(status={"phase": "Failed", "message": "out of memory"}), "Failed", "out of memory"),
         (pod(status={"phase": "Pending", "containerStatuses": [waiting("CrashLoopBackOff")]}), "CrashLoopBackOff", ""),
+        (
+            pod(status={"phase": "Pending", "containerStatuses": [CRASHING]}),
+            "CrashLoopBackOff",
+            "web: back-off 20s; the last run ended with exit code 1: no config",
+        ),
+        (
+            pod(status={"conditions": [condition("Ready", "False")], "initContainerStatuses": [NO_IMAGE]}),
+            "ErrImageNeverPull",
+            "init: add a line to images",
+        ),
         (pod(status={"conditions": [condition("Ready", "False", "NoImage")]}), "not Ready: NoImage", ""),
         (pod(status={"phase": "Odd", "conditions": [condition("Ready", "False", "No")]}), "Odd, not Ready: No", ""),
         (

@@ -150,6 +150,9 @@ async def test_values_of_secrets_are_not_in_their_table() -> None:
     [
         ("Status", "Running", "good"),
         ("Status", "CrashLoopBackOff", "bad"),
+        ("Status", "ErrImageNeverPull", "bad"),
+        ("Status", "CreateContainerConfigError", "bad"),
+        ("Status", "Init:ImagePullBackOff", "bad"),
         ("Ready", "2/3", "busy"),
         ("Ready", "3/3", "good"),
         ("Phase", "Terminating", "busy"),

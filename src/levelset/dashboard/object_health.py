@@ -14,6 +14,7 @@ import msgspec
 from levelset.dashboard.views import (
     STARTING_PHASES,
     SUMMARY_CONDITIONS,
+    container_statuses,
     kind_text,
     map_in,
     maps_in,
@@ -114,7 +115,7 @@ def illness_of(tree: Any, now: datetime) -> Illness | None:
     since = text_of(culprit.get("lastTransitionTime")) or text_of(meta.get("creationTimestamp"))
     message = text_of(culprit.get("message")) or text_of(status.get("message"))
     if tone == "bad":
-        return Illness(state, message, since)
+        return Illness(state, _waiting_message(status, state) or message, since)
     age = _age(text_of(meta.get("creationTimestamp")), now)
     if tone == "busy" and _is_starting(state) and min(age, _age(since, now)) > STUCK_START:
         return Illness(state, message or "has not become ready", since, is_stuck=True)
@@ -177,6 +178,20 @@ def _behind(meta: Mapping[str, Any], status: Mapping[str, Any], since: str, now:
     if _age(since, now) <= STUCK_START:
         return None
     return Illness(f"generation {observed} of {wanted} observed", "its controller is behind", since, is_stuck=True)
+
+
+def _waiting_message(status: Mapping[str, Any], state: str) -> str:
+    """Why the container waits whose reason is the state of its Pod: what the node says, and how its last run ended."""
+    for one in container_statuses(status):
+        waiting = map_in(map_in(one, "state"), "waiting")
+        if text_of(waiting.get("reason")) == state:
+            ended = map_in(map_in(one, "lastState"), "terminated")
+            code, last = ended.get("exitCode"), text_of(ended.get("message")).strip()
+            texts = [text_of(waiting.get("message"))]
+            if isinstance(code, int):
+                texts.append(f"the last run ended with exit code {code}{f': {last}' if last else ''}")
+            return f"{text_of(one.get('name'))}: {'; '.join(filter(None, texts))}" if any(texts) else ""
+    return ""
 
 
 def _culprit(conditions: list[dict[str, Any]], state: str) -> Mapping[str, Any]:

@@ -57,8 +57,10 @@ _GOOD_WORDS: Final = frozenset(
     {"active", "available", "bound", "complete", "completed", "healthy", "ready", "running", "succeeded", "true"}
 )
 _BAD_WORDS: Final = frozenset(
-    {"crashloopbackoff", "error", "errimagepull", "evicted", "failed", "false", "imagepullbackoff", "lost", "unknown"}
+    {"containerstatusunknown", "evicted", "false", "invalidimagename", "lost", "oomkilled", "unknown"}
 )
+_BAD_ENDS: Final = ("backoff", "error", "failed")
+"""How other words of Kubernetes for what is bad end; those of images begin with `Err`."""
 _BUSY_WORDS: Final = frozenset({"containercreating", "creating", "pending", "progressing", "starting", "terminating"})
 _STATE_COLUMNS: Final = frozenset({"available", "health", "healthy", "phase", "ready", "state", "status", "synced"})
 
@@ -398,7 +400,7 @@ def tone_of(column: str, cell: str) -> str:
     for words, tone in ((_GOOD_WORDS, "good"), (_BAD_WORDS, "bad"), (_BUSY_WORDS, "busy")):
         if word in words:
             return tone
-    return "none"
+    return "bad" if word.endswith(_BAD_ENDS) or word.startswith("errimage") else "none"
 
 
 def _cell(value: Any) -> str:

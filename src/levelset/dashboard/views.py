@@ -17,6 +17,7 @@ from levelset.runtime.controller.running_controller import RunningStats
 __all__ = [
     "MOST_OBJECTS",
     "container_names",
+    "container_statuses",
     "controller_view",
     "event_view",
     "kind_text",
@@ -243,10 +244,15 @@ def _is_unready(condition: Mapping[str, Any]) -> bool:
     return condition.get("type") in {"Ready", "Available"} and condition.get("status") != "True"
 
 
+def container_statuses(status: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The states of the containers of a Pod, in the order in which they start."""
+    return [*maps_in(status, "initContainerStatuses"), *maps_in(status, "containerStatuses")]
+
+
 def _waiting_reason(status: Mapping[str, Any]) -> str:
     """The waiting reason of a container, which says more than the phase of the Pod."""
-    containers = [*maps_in(status, "initContainerStatuses"), *maps_in(status, "containerStatuses")]
-    reasons = [text_of(map_in(map_in(one, "state"), "waiting").get("reason")) for one in containers]
+    waiting = [map_in(map_in(one, "state"), "waiting") for one in container_statuses(status)]
+    reasons = [text_of(one.get("reason")) for one in waiting]
     return next((one for one in reasons if one and one != "PodInitializing"), "")
 
 

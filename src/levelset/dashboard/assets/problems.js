@@ -70,7 +70,7 @@ export function Controllers({ status, metrics, isAlone }) {
     html`<${Sparkline} of=${metrics} name=${controllerName(one)} />`,
     String(one.waiting), orNothing(one.delayed), `${one.running} of ${one.workers}`, String(one.reconciles), orNothing(one.errors),
     status.hasActions && !one.manager ? html`<${PauseButton} controller=${one} />` : ""] }));
-  const heads = [{ name: "Name", className: "name" }, { name: "Manager", className: "tight" }, "Kind", { name: "State", className: "tight" },
+  const heads = [{ name: "Name", className: "name" }, { name: "Manager", className: "tight" }, { name: "Kind", className: "kind" }, { name: "State", className: "tight" },
     { name: "10 minutes", className: "tight" }, ...numbers("Queued", "Delayed", "Running", "Reconciles", "Errors"), "Action"];
   const controllers = html`<${Table} heads=${heads} rows=${rows} none="No controllers are running, or none that is known here." label="Controllers" />`;
   if (isAlone) return controllers;
