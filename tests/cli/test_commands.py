@@ -44,9 +44,22 @@ def every_command() -> Iterator[tuple[str, ...]]:
         yield from ((name, one) for one in found.commands) if isinstance(found, click.Group) else [(name,)]
 
 
+def every_group() -> Iterator[tuple[str, ...]]:
+    """The words of every command that has commands of its own."""
+    context = click.Context(levelset)
+    yield from ((name,) for name in COMMANDS if isinstance(levelset.get_command(context, name), click.Group))
+
+
 @pytest.mark.parametrize("words", every_command(), ids=" ".join)
 def test_the_help_of_every_command_has_an_example(words: tuple[str, ...]) -> None:
     assert f"Example: levelset {' '.join(words)}" in invoke(*words, "--help").output
+
+
+@pytest.mark.parametrize("words", [(), *every_group()], ids=" ".join)
+def test_the_help_of_a_group_has_an_example_and_each_first_sentence_whole(words: tuple[str, ...]) -> None:
+    shown = invoke(*words, "--help").output
+    assert f"Example: {' '.join(('levelset', *words))} " in shown
+    assert "..." not in shown.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,19 @@ def test_a_missing_file_is_noticed_when_it_is_created(tmp_path: Path) -> None:
         assert "saved       helpful_words.py" in lines
 
 
+def test_it_begins_as_the_other_commands_and_says_once_what_to_type_next(tmp_path: Path) -> None:
+    write(tmp_path, "first")
+    with developing(tmp_path, "site.py:sites", "--dashboard") as process:
+        lines = process.until("get sites")
+        assert [line.split()[0] for line in lines[:3]] == ["dashboard", "kubeconfig", "API"]
+        at = next(number for number, line in enumerate(lines) if line.startswith("ready in "))
+        assert lines[at - 1].startswith("running     first")
+        assert lines[at].endswith(" ms. Type next, in another terminal:")
+        assert lines[at + 1] == "  kubectl --kubeconfig levelset.kubeconfig get sites"
+        write(tmp_path, "second")
+        assert not any("ready in" in line for line in process.until("running     second"))
+
+
 def test_the_dashboard_shows_one_generation_after_the_other(tmp_path: Path) -> None:
     write(tmp_path, "first")
     with developing(tmp_path, "site.py:sites", "--dashboard") as process:

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -62,9 +63,9 @@ def stop(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, s
 def test_it_prints_its_url_and_the_next_step_and_stops_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path) as (process, lines):
         contact = read_kubeconfig(tmp_path / "levelset.kubeconfig")
-        assert lines[0].split() == ["API", "server", contact.url]
-        assert lines[1].split() == ["kubeconfig", "levelset.kubeconfig"]
-        assert lines[2].startswith("ready in ")
+        assert lines[0].split() == ["kubeconfig", "levelset.kubeconfig"]
+        assert lines[1].split() == ["API", "server", contact.url]
+        assert re.fullmatch(r"ready in \d+ ms. Type next, in another terminal:\n", lines[2])
         assert lines[3].strip() == "kubectl --kubeconfig levelset.kubeconfig get namespaces"
         assert stop(process, number) == (0, "")
 

@@ -16,10 +16,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from levelset import Action, Context, Controller, GiveUp, Sharding, requeue
+from levelset import Action, Context, Controller, GiveUp, ObjectMeta, Retry, Sharding, requeue
 from levelset.cli import live_view
 from levelset.cli.status import status, trigger, why
-from levelset.kinds.core_v1 import ConfigMap
+from levelset.kinds.core_v1 import ConfigMap, Namespace
 from levelset.runtime.manager import Manager
 from levelset.runtime.manager.process_records import (
     FOLDER_VARIABLE,
@@ -134,6 +134,31 @@ async def test_trigger_reconciles_the_object_once_more() -> None:
     assert result.output == "triggered websites; see the result: levelset why website/blog\n"
     assert (several.exit_code, "one object at a time" in several.stderr) == (2, True)
     assert reconciles[-1]["reasons"] == ["requested by `levelset trigger`"]
+
+
+async def test_trigger_finds_an_object_in_any_namespace_or_names_the_nearest() -> None:
+    async with managing() as manager:
+        await manager.client.create(Namespace(metadata=ObjectMeta(name="shop")))
+        cart = Website(metadata=ObjectMeta(name="cart", namespace="shop"), spec=website("cart").spec)
+        await manager.client.create(cart)
+        await manager.wait_idle()
+        found = await invoke_async("trigger", "website/cart")
+        await manager.wait_idle()
+        reconciles = json.loads((await invoke_async("why", "website/cart", "-o", "json")).output)
+        missing = await invoke_async("trigger", "website/blgo")
+        elsewhere = await invoke_async("trigger", "website/cart", "-n", "default")
+    assert found.output == "triggered websites; see the result: levelset why website/cart\n"
+    assert {one["object"] for one in reconciles} == {"Website/shop/cart"}
+    assert reconciles[-1]["reasons"] == ["requested by `levelset trigger`"]
+    cache = f"is in the cache of process {os.getpid()}"
+    assert (missing.exit_code, missing.stderr) == (
+        1,
+        f"websites: no website blgo {cache}. Did you mean blog?\n",
+    )
+    assert (elsewhere.exit_code, elsewhere.stderr) == (
+        1,
+        f"websites: no website cart in namespace default {cache}\n",
+    )
 
 
 @asynccontextmanager
@@ -302,6 +327,43 @@ async def test_why_collapses_polls_and_says_since_when() -> None:
     assert re.search(rf": 6 polls since {TIME}, the last requeued in ", heads[1])
     assert [one["is_poll"] for one in each] == [False, *[True] * 6]
     assert each[1]["at"] in heads[1]
+
+
+async def test_a_failure_that_repeats_is_shown_once_with_its_number() -> None:
+    calls: list[str] = []
+    done = asyncio.Event()
+
+    async def fail(site: Website, _: Context) -> None:
+        calls.append(site.name)
+        if len(calls) == 8:
+            done.set()
+        raise ValueError("no tea")
+
+    async with open_server() as server, Manager(server, admin=True) as manager:
+        manager.add(Controller(Website, fail, backoff=lambda _: 900.0 if done.is_set() else 0.001))
+        await manager.client.create(website("blog"))
+        await done.wait()
+        await manager.wait_idle()
+        shown = (await invoke_async("why", "website/blog")).output
+        status = (await invoke_async("status")).output
+        (found,) = json.loads((await invoke_async("status", "-o", "json")).output)
+    heads = [line for line in shown.splitlines() if line.startswith("fail")]
+    assert len(heads) == 2  # the first because it has changed, the others because the last one failed
+    assert re.search(rf": 7 times since {TIME}, the last failed in ", heads[1])
+    assert re.search(r"Website/default/blog: ValueError: no tea \(8 times; requeue after 900 s\)$", status.rstrip())
+    assert [one["count"] for one in found["controllers"][0]["errors"]] == [8]
+
+
+async def test_a_retry_that_the_reconciler_chose_is_a_warning_and_no_failure() -> None:
+    async def wait(_: Website, __: Context) -> None:
+        raise Retry("not yet", seconds=900)
+
+    async with open_server() as server, Manager(server, admin=True) as manager:
+        manager.add(websites(wait))
+        await manager.client.create(website("blog"))
+        await manager.wait_idle()
+        shown = (await invoke_async("why", "website/blog")).output
+    assert re.match(rf"warn {TIME} Website/default/blog by websites: retry in ", shown)
 
 
 def forget_managers() -> None:

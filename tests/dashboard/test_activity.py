@@ -10,7 +10,7 @@ from levelset.dashboard.metrics_history import ControllerSample, MetricsHistory,
 from levelset.dashboard.object_versions import ObjectVersions, Version, changed_fields, unified_diff
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.objects import GroupVersionKind
-from levelset.runtime.controller.reconcile_history import collapse_polls
+from levelset.runtime.controller.reconcile_history import collapse_repeats
 from levelset.runtime.manager import Manager
 from levelset.testing.virtual_time import virtual
 from tests.dashboard.fixtures import TOKEN, get, open_client, send, tree
@@ -76,8 +76,21 @@ def test_polls_of_one_controller_are_collapsed() -> None:
     def entry(at: str, *, is_poll: bool = True, controller: str = "maps") -> dict[str, Any]:
         return {"at": at, "first": at, "times": 1, "is_poll": is_poll, "controller": controller}
 
-    found = collapse_polls([entry("1"), entry("2"), entry("3"), entry("4", is_poll=False), entry("5")])
+    found = collapse_repeats([entry("1"), entry("2"), entry("3"), entry("4", is_poll=False), entry("5")])
     assert [(one["first"], one["at"], one["times"]) for one in found] == [("1", "3", 3), ("4", "4", 1), ("5", "5", 1)]
+
+
+def test_failures_with_the_same_error_are_collapsed_unless_they_have_written_something() -> None:
+    def entry(at: str, error: str = "ValueError: no tea", **more: Any) -> dict[str, Any]:
+        reasons = ["the last reconcile failed"]
+        return {"at": at, "is_poll": False, "result": "failed", "error": error, "reasons": reasons, **more}
+
+    entries = [entry("1"), entry("2"), entry("3", "ValueError: no milk"), entry("4"), entry("5", writes=["a"])]
+    entries += [entry("6"), entry("7", reasons=["it has changed"]), entry("8", object="b"), entry("9", object="b")]
+    found = collapse_repeats(entries)
+    assert [(one["at"], one["times"]) for one in found] == [
+        *(("2", 2), ("3", 1), ("4", 1), ("5", 1), ("6", 1), ("7", 1), ("9", 2)),
+    ]
 
 
 @virtual

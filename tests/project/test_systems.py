@@ -9,7 +9,13 @@ from tests.project.sources import source
 from tests.project.test_exports import order
 
 SYSTEMS = [path for path in SOURCES if not path.is_relative_to(PACKAGE)]
-MODULES = {"levelset", "levelset.errors", "levelset.late_exports", "levelset.testing.explore"}
+MODULES = {
+    "levelset",
+    "levelset.command_parser",
+    "levelset.errors",
+    "levelset.late_exports",
+    "levelset.testing.explore",
+}
 PUBLIC = MODULES | {f"levelset.{name}" for name in packages()}
 MAY_USE = {
     "levelset_machine": set[str](),

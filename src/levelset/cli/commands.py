@@ -7,7 +7,7 @@ import click
 
 from levelset.garbage_collection import loading
 
-__all__ = ["COMMANDS", "LazyGroup", "levelset"]
+__all__ = ["COMMANDS", "CommandGroup", "LazyGroup", "levelset"]
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "tour": ("levelset.cli.tour:tour", "Shows the main features in seconds, by running them."),
@@ -67,7 +67,24 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """The module of each command and its short help, so that `levelset --help` imports none of them."""
 
 
-class LazyGroup(click.Group):
+_SHORT_HELP: Final = 200
+
+
+class CommandGroup(click.Group):
+    """A group whose help has the first sentence of each command whole; click cuts it off at the end of a line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands in the help."""
+        with formatter.section("Commands"):
+            formatter.write_dl(self.command_rows(ctx))
+
+    def command_rows(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """The name and the short help of each command."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        return [(name, one.get_short_help_str(_SHORT_HELP)) for name, one in found if one is not None]
+
+
+class LazyGroup(CommandGroup):
     """A group that imports a command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -96,19 +113,16 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command {typed!r}.{f' Did you mean {near[0]!r}?' if near else ''}")
         return super().resolve_command(ctx, args)
 
-    def format_commands(
-        self,
-        ctx: click.Context,  # noqa: ARG002  # click passes it
-        formatter: click.HelpFormatter,
-    ) -> None:
-        """Lists the commands in the help without importing them."""
+    def command_rows(self, ctx: click.Context) -> list[tuple[str, str]]:  # noqa: ARG002  # as the base class
+        """The rows of `COMMANDS`, without importing them, and those of commands that were added."""
         rows = [(name, line) for name, (_, line) in COMMANDS.items()]
-        rows += [(name, one.get_short_help_str(90)) for name, one in self.commands.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        return rows + [(name, one.get_short_help_str(_SHORT_HELP)) for name, one in self.commands.items()]
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="levelset", message="levelset %(version)s")
 def levelset() -> None:
-    """Level-based Kubernetes controllers in Python."""
+    """Level-based Kubernetes controllers in Python.
+
+    Example: levelset init shop --kind Order --api shop.example.dev/v1
+    """

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from levelset.cli.commands import CommandGroup
 from levelset.cli.etcd_options import EtcdOptions, etcd_options
 from levelset.cli.output import CommandFailed, UsageError, output_option, progress, reporting_errors, show_json
 from levelset.storage import DataFile, DumpFile, EtcdKeys, Place, check_file, copy_storage, repair_file
@@ -13,9 +14,12 @@ from levelset.storage import DataFile, DumpFile, EtcdKeys, Place, check_file, co
 __all__ = ["check", "copy", "repair", "storage"]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def storage() -> None:
-    """Checks, repairs and copies the storage of a server that is not running."""
+    """Checks, repairs and copies the storage of a server that is not running.
+
+    Example: levelset storage check shop.db
+    """
 
 
 @storage.command()

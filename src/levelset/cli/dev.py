@@ -10,6 +10,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from levelset.cli.main import STARTED
 from levelset.cli.output import durability_option, progress, reporting_errors, verbose_option, version_option
 from levelset.cli.run import DashboardCommand, actions_option, dashboard_option
 from levelset.cli.targets import LoadedTargets, load_controllers
@@ -28,10 +30,12 @@ from levelset.errors import ConfigError, LevelsetError
 from levelset.objects import Ref, Unstructured
 from levelset.objects.yaml_codec import write_yaml
 from levelset.runtime.manager import Manager
+from levelset.runtime.manager.command_hints import HintSpelling
 from levelset.runtime.manager.crd_install import CRD_GVK, is_established
 from levelset.runtime.manager.local_server import open_local_server
 from levelset.runtime.manager.logs import set_up_logs
-from levelset.runtime.manager.run import read_address
+from levelset.runtime.manager.ready_message import fact_lines, ready_lines
+from levelset.runtime.manager.run import read_address, resource_name
 from levelset.runtime.webhook import AdmissionHook
 
 if TYPE_CHECKING:
@@ -198,6 +202,8 @@ class DevServer:
         self._folder = folder.resolve()
         self._stopped = asyncio.Event()
         self._is_broken = False
+        self._kubeconfig: Path | None = None
+        """The kubeconfig of the hints, until they were shown."""
 
     async def run(self) -> None:
         """Runs until SIGINT or SIGTERM; ConfigError if the code cannot be imported the first time."""
@@ -208,22 +214,23 @@ class DevServer:
         async with AsyncExitStack() as stack:
             local = await stack.enter_async_context(open_local_server(**self._options.server))
             client = await stack.enter_async_context(await Client.connect(local.server))
-            click.echo(f"API server  {local.server.url}")
-            click.echo(f"kubeconfig  {local.kubeconfig}")
-            await self._open_dashboard(stack)
+            facts = {"kubeconfig": str(local.kubeconfig), "url": local.server.url}
+            for line in fact_lines({**await self._open_dashboard(stack), **facts}):
+                click.echo(line)
+            self._kubeconfig = local.kubeconfig
             while not self._stopped.is_set():
                 await self._define(client, found)
                 found = await self._generation(client, found)
 
-    async def _open_dashboard(self, stack: AsyncExitStack) -> None:
-        """Serves the dashboard, which shows one generation after the other."""
+    async def _open_dashboard(self, stack: AsyncExitStack) -> dict[str, str]:
+        """Serves the dashboard, which shows one generation after the other; returns its address."""
         if self._options.dashboard is None:
-            return
+            return {}
         from levelset.dashboard import open_dashboard  # noqa: PLC0415  # imported late: only this option needs it
 
         opened = open_dashboard(self._options.dashboard, actions=self._options.with_actions)
         self._page, url = await stack.enter_async_context(opened)
-        click.echo(f"dashboard   {url}")
+        return {"dashboard": url}
 
     async def _generation(self, client: Client, found: LoadedTargets) -> LoadedTargets:
         """Runs these controllers until the code was reloaded or a signal arrives; returns the next generation."""
@@ -248,6 +255,7 @@ class DevServer:
         if hooks:
             click.echo(f"webhooks    {hooks}")
         click.echo(f"running     {names}; reloads when a file is saved")
+        self._show_hints(found)
         while not self._stopped.is_set():
             await self._pause()
             after = await asyncio.to_thread(self._stamps)
@@ -262,6 +270,16 @@ class DevServer:
                 return made
             before = {**known, **before}  # watch all files from now on: the fix may be in a file that did not exist
         return found
+
+    def _show_hints(self, found: LoadedTargets) -> None:
+        """Says once how long the start took, and what to type next."""
+        if self._kubeconfig is None:
+            return
+        first = [f"kubectl get {resource_name(found.controllers[0])}"] if found.controllers else []
+        hints = HintSpelling(self._kubeconfig).spell([*first, "levelset status"])
+        for line in ready_lines((time.perf_counter() - STARTED) * 1000, hints):
+            click.echo(line)
+        self._kubeconfig = None
 
     async def _pause(self) -> None:
         try:

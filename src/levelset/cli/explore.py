@@ -38,7 +38,7 @@ __all__ = ["describe_progress", "explore", "read_budget", "read_limits"]
 @click.argument("target", metavar="MODULE:EXPLORATION")
 @click.option(
     "--budget",
-    metavar="PLANS|SECONDSs",
+    metavar="PLANS|TIME",
     help=f"The maximum number of plans, or the time to spend (30s).  [default: {DEFAULT_BUDGET}, or all with --time]",
 )
 @click.option("--time", "spent", metavar="TIME", help="The time to spend on each exploration (60s, 10m, 1h).")
@@ -52,8 +52,8 @@ __all__ = ["describe_progress", "explore", "read_budget", "read_limits"]
 @click.option("--seed", default=1, show_default=True, help="The random seed; the same seed gives the same runs.")
 @click.option("--replay", metavar="ID", help="Runs only this plan, and shows every step of it.")
 @click.option("--from", "recording", metavar="FILE", help="Explores around this recording: TARGET names controllers.")
-@click.option("--since", metavar="N|SECONDSs", help="With --from, begins at this reconcile, or time (12.5s).")
-@click.option("--until", metavar="N|SECONDSs", help="With --from, ends after this reconcile, or at this time.")
+@click.option("--since", metavar="N|TIME", help="With --from, begins at this reconcile, or time (12.5s).")
+@click.option("--until", metavar="N|TIME", help="With --from, ends after this reconcile, or at this time.")
 @click.option("--object", "thing", metavar="KIND/NAME", help="With --from, leaves out other objects of this kind.")
 @click.option("--only", metavar="NAME", help="Of several explorations, runs the one with this name.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Writes the report to this file, as JSON.")

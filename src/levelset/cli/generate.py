@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from levelset.cli.commands import CommandGroup
 from levelset.cli.install import read_manifests
 from levelset.cli.output import CommandFailed, UsageError, output_option, progress, reporting_errors, show_json
 from levelset.cli.targets import load_targets
@@ -130,9 +131,12 @@ def _install_options(function: F) -> F:
     return function
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def generate() -> None:
-    """Generates CRDs, RBAC, manifests, Helm charts and Python models."""
+    """Generates CRDs, RBAC, manifests, Helm charts and Python models.
+
+    Example: levelset generate crds website
+    """
 
 
 @generate.command()

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import click
 
+from levelset.cli.commands import CommandGroup
 from levelset.cli.output import output_option, progress, reporting_errors, show_json
 from levelset.cli.status import call_managers
 from levelset.runtime.recording import read_recording, runs_part_at
@@ -13,9 +14,12 @@ from levelset.runtime.recording import read_recording, runs_part_at
 __all__ = ["diff", "off", "on", "record"]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def record() -> None:
-    """Records running managers, and compares recordings."""
+    """Records running managers, and compares recordings.
+
+    Example: levelset record on incident.levelset --time 10m
+    """
 
 
 @record.command()

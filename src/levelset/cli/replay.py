@@ -16,7 +16,7 @@ __all__ = ["replay"]
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.argument("targets", metavar="MODULE:CONTROLLERS...", nargs=-1, required=True)
-@click.option("--until", metavar="N|SECONDSs", help="Ends after so many reconciles, or at this time (12.5s).")
+@click.option("--until", metavar="N|TIME", help="Ends after so many reconciles, or at this time (12.5s).")
 @click.option("--object", "only", metavar="KIND/NAME", help="Plays only the reconciles of this object.")
 @click.option("--break", "stop_at", metavar="KIND/NAME|N", help="Stops in the debugger before these reconciles.")
 @output_option

@@ -328,12 +328,10 @@ def _show_ready(given: _Options, url: str, milliseconds: float) -> None:
         info = {"url": url, "kubeconfig": str(kubeconfig), "data": given.place.name, "ready_ms": round(milliseconds, 1)}
         show_line(info, err=aside)
         return
-    for line in (
-        f"API server  {url}",
-        f"kubeconfig  {kubeconfig}",
-        f"ready in {milliseconds:.0f} ms. Next, in another terminal:",
-        f"  kubectl --kubeconfig {shlex.quote(str(kubeconfig))} get namespaces",
-    ):
+    from levelset.runtime.manager.ready_message import fact_lines, ready_lines  # noqa: PLC0415  # as above
+
+    hint = f"kubectl --kubeconfig {shlex.quote(str(kubeconfig))} get namespaces"
+    for line in (*fact_lines({"url": url, "kubeconfig": str(kubeconfig)}), *ready_lines(milliseconds, [hint])):
         click.echo(line, err=aside)
 
 

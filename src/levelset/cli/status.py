@@ -20,15 +20,16 @@ from levelset.cli.output import (
 )
 from levelset.cli.server_names import complete_namespaces, object_argument
 from levelset.errors import Unreachable
-from levelset.runtime.controller.reconcile_history import collapse_polls
+from levelset.runtime.controller.reconcile_history import collapse_repeats
 from levelset.runtime.manager.process_records import ProcessRecord, call_admin, find_records
 from levelset.runtime.recording import read_recording, reconciles_in, status_of
 
-__all__ = ["call_managers", "status", "trigger", "why"]
+__all__ = ["call_managers", "error_line", "status", "trigger", "why"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _GOOD: Final = frozenset({"done", "requeued", "gone"})
+_FAILED: Final = frozenset({"failed", "timed_out", "gave_up"})
 
 
 def _pid_option(function: F) -> F:
@@ -97,8 +98,8 @@ def _lines_of_all(found: Sequence[Mapping[str, Any]]) -> list[str]:
 def why(thing: str, namespace: str | None, pid: int | None, recording: str | None, output: str) -> None:
     """Shows the last reconciles of an object, with their times, reasons and results.
 
-    Neighbouring reconciles that only polled are one entry; --output json has each of them. Of several managers it asks
-    those that reconcile the kind.
+    Neighbouring reconciles that only polled, or failed with the same error, are one entry; --output json has each of
+    them. Of several managers it asks those that reconcile the kind.
 
     Example: levelset why website/blog -n default
     """
@@ -116,7 +117,7 @@ def why(thing: str, namespace: str | None, pid: int | None, recording: str | Non
         where = f" -n {namespace}" if namespace else ""
         raise CommandFailed(f"{thing} has not been reconciled; trigger it: levelset trigger {thing}{where}")
     is_shared = len({one["pid"] for one in reconciles}) > 1
-    for one in collapse_polls(reconciles):
+    for one in collapse_repeats(reconciles):
         _show_reconcile(one, process=f" in process {one['pid']}" if is_shared else "")
 
 
@@ -131,7 +132,7 @@ def _show_recorded(recording: str, thing: str, namespace: str | None, output: st
         raise CommandFailed(
             f"{thing} was not reconciled in {recording}; levelset status --from {recording} shows what was"
         )
-    for one in collapse_polls(dict(one) for one in found):
+    for one in collapse_repeats(dict(one) for one in found):
         click.echo(f"at {one['at']:.3f} s, reconcile {one['number']}:")
         since = f"{one['first']:.3f} s" if one["times"] > 1 else ""
         _show_reconcile({**one, "at": one["time"], "first": since})
@@ -150,7 +151,7 @@ def trigger(thing: str, namespace: str | None, pid: int | None, output: str) -> 
 
     Example: levelset trigger website/blog -n default
     """
-    query = _query(thing, namespace or "default")
+    query = _query(thing, namespace)
     found = call_managers(pid, "POST", f"/trigger?{query}", output, is_one_enough=True)
     triggered = [name for one in found for name in one["triggered"]]
     elsewhere = [one for response in found for one in response["elsewhere"] if one["controller"] not in triggered]
@@ -251,7 +252,13 @@ def _status_lines(found: Mapping[str, Any]) -> list[str]:
         lines += ["", *table_lines(("MEMBER", "IDENTITY", "OBJECTS", "STATE"), rows)]
         lines += ["", *table_lines(("SHARED", "OWNED", "GAINED", "LOST"), shared)]
     errors = [error for one in found["controllers"] for error in one["errors"]]
-    return lines + [f"{mark('fail')} {one['at']} {one['object']}: {one['error']} ({one['next']})" for one in errors]
+    return lines + [error_line(one) for one in errors]
+
+
+def error_line(error: Mapping[str, Any]) -> str:
+    """An error of a controller as a line, with the number of times that it was seen."""
+    times = f"{error['count']} times; " if error.get("count", 1) > 1 else ""
+    return f"{mark('fail')} {error['at']} {error['object']}: {error['error']} ({times}{error['next']})"
 
 
 def _member_state(member: Mapping[str, Any]) -> str:
@@ -261,11 +268,13 @@ def _member_state(member: Mapping[str, Any]) -> str:
 
 
 def _show_reconcile(reconcile: Mapping[str, Any], *, process: str = "") -> None:
-    word = mark("ok" if reconcile["result"] in _GOOD else "fail" if reconcile["error"] else "warn")
-    times = f"{reconcile['times']} polls since {reconcile['first']}, the last " if reconcile["times"] > 1 else ""
+    result = reconcile["result"]
+    word = mark("ok" if result in _GOOD else "fail" if result in _FAILED else "warn")
+    repeats = "times" if reconcile["error"] else "polls"
+    times = f"{reconcile['times']} {repeats} since {reconcile['first']}, the last " if reconcile["times"] > 1 else ""
     click.echo(
         f"{word} {reconcile['at']} {reconcile['object']} by {reconcile['controller']}{process}: {times}"
-        f"{reconcile['result']} in {reconcile['seconds'] * 1000:.1f} ms"
+        f"{result} in {reconcile['seconds'] * 1000:.1f} ms"
     )
     for reason in reconcile["reasons"]:
         click.echo(f"       because {reason}")

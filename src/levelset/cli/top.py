@@ -9,8 +9,8 @@ from typing import Any, Final
 import click
 
 from levelset.cli.live_view import Frame, every_option, is_live, show_live
-from levelset.cli.output import mark, output_option, show_json, table_lines
-from levelset.cli.status import call_managers
+from levelset.cli.output import output_option, show_json, table_lines
+from levelset.cli.status import call_managers, error_line
 
 __all__ = ["TopView", "top"]
 
@@ -129,5 +129,5 @@ def _milliseconds(seconds: float | None) -> str | None:
 
 
 def _error_lines(errors: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = [f"{mark('fail')} {one['at']} {one['object']}: {one['error']} ({one['next']})" for one in errors]
+    lines = [error_line(one) for one in errors]
     return [*lines, ""] if lines else []

@@ -1,6 +1,7 @@
 """The timeline of an object's reconciles, newest first: when, why, how long, with which result, and what was written.
 
-Reconciles that only poll are collapsed: those that were requeued by themselves, changed nothing and did not fail.
+Reconciles that only repeat the one before are collapsed: polls, which were requeued by themselves and changed nothing,
+and failures with the same error.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from levelset.dashboard.activity import Activity
 from levelset.dashboard.request_spans import RequestSpan, request_view
 from levelset.dashboard.views import kind_text
 from levelset.runtime.controller.actions import Outcome
-from levelset.runtime.controller.reconcile_history import collapse_polls, is_poll
+from levelset.runtime.controller.reconcile_history import collapse_repeats, is_poll
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.admin import wall_time
 
@@ -25,7 +26,7 @@ _MOST_SPANS: Final = 50
 def timeline_of(
     controllers: Iterable[RunningController[Any]], name: str, namespace: str | None, activity: Activity | None
 ) -> list[dict[str, Any]]:
-    """The last reconciles of an object by all its controllers, newest first, polls collapsed."""
+    """The last reconciles of an object by all its controllers, newest first, repeats collapsed."""
     mine = [
         (one.at, entry_of(controller.name, one, activity))
         for controller in controllers
@@ -37,8 +38,8 @@ def timeline_of(
 
 
 def collapsed(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Entries that are oldest first as the page shows them: newest first, polls collapsed, at most so many."""
-    return collapse_polls(entries)[-MOST_ENTRIES:][::-1]
+    """Entries that are oldest first as the page shows them: newest first, repeats collapsed, at most so many."""
+    return collapse_repeats(entries)[-MOST_ENTRIES:][::-1]
 
 
 def last_reconciles(

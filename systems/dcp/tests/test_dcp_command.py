@@ -19,7 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from levelset.apiserver import ConnectionInfo, read_kubeconfig
+from levelset.command_parser import CommandParser
 from levelset.http import CertificateAuthority
+from levelset_dcp import cli
 from levelset_dcp.dcp_command import _remove_session_folder, main, parser
 from levelset_machine import identity_of
 from systems.dcp.tests.support.sessions import WITHIN, environment, wait_for_exit
@@ -32,6 +34,20 @@ def output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
         main(arguments)
     assert ended.value.code == 0
     return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [(parser, ()), (parser, ("start-apiserver",)), (parser, ("info",)), (parser, ("version",))]
+    + [(cli.parser, words) for words in ((), ("start",), ("cleanup",), ("logs",), ("info",), ("version",), ("stop",))],
+)
+def test_the_help_of_every_command_has_an_example(
+    command: Callable[[], CommandParser], words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = command()
+    with pytest.raises(SystemExit):
+        made.parse_args([*words, "--help"])
+    assert f"Example: {' '.join((made.prog, *words))}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_version_is_one_that_an_apphost_accepts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,8 +68,10 @@ def test_the_manifests_are_written_as_files(tmp_path: Path, capsys: pytest.Captu
         (["run", "--readiness-period", "0s"], "1 to 600"),
         (["run", "--agent-image", ""], "agent_image is empty"),
         (["manifests", "--replicas", "0"], "at least one"),
-        (["manifests", "--local"], "--local is not a flag of this command"),
-        ([], "command"),
+        (["manifests", "--local"], "unknown argument --local."),
+        (["manifests", "--namspace", "x"], "unknown argument --namspace. Did you mean --namespace?"),
+        (["rnu"], "Did you mean run?"),
+        ([], "the following arguments are required: COMMAND"),
     ],
 )
 def test_a_usage_error_is_reported_with_exit_code_2(
@@ -79,6 +81,13 @@ def test_a_usage_error_is_reported_with_exit_code_2(
         main(arguments)
     assert ended.value.code == 2
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["run"], ["manifests"]])
+def test_the_help_of_every_command_has_an_example(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    assert f"Example: {' '.join(('levelset-omnia', *words))} " in " ".join(capsys.readouterr().out.split())
 
 
 def test_other_flags_are_passed_to_run(capsys: pytest.CaptureFixture[str]) -> None:

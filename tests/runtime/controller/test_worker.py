@@ -732,8 +732,8 @@ async def test_failures_are_logged_with_the_object_and_retries_are_not(
             await asyncio.sleep(20)
     by_level = [(record.levelname, record.getMessage()) for record in caplog.records if record.exc_info]
     assert by_level == [
-        ("WARNING", "Website/default/a: failed, requeue after 5 s: v"),
-        ("ERROR", "Website/default/a: gave up until something changes: g"),
+        ("WARNING", "Website/default/a: failed, requeue after 5 s: ValueError: v"),
+        ("ERROR", "Website/default/a: gave up until something changes: GiveUp: g"),
     ]
     debugged = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
     for beginning in ("env: Website/default/a: conflict", "Website/default/a: conflict, requeue after "):

@@ -41,7 +41,8 @@ def test_a_port_alone_is_on_the_loopback_interface():
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--what"], "unknown option --what"),
+        (["--xyzzy"], "unknown option --xyzzy; usage:\n  --local"),
+        (["--loacl"], "^unknown option --loacl. Did you mean --local\\? --help shows all options$"),
         (["blog"], "unknown option blog"),
         (["--local=yes"], "unknown option --local"),
         (["--context"], "--context needs a value"),

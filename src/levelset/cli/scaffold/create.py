@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from levelset.cli.commands import CommandGroup
 from levelset.cli.output import UsageError, output_option, reporting_errors, show_json
 from levelset.cli.scaffold.project_files import (
     ConfirmOverwrite,
@@ -56,9 +57,12 @@ def init(*, folder: Path, name: str | None, kind: str, api: str, force: bool, ou
         click.echo(f"Next: {following}")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def create() -> None:
-    """Adds a kind or webhooks to a project."""
+    """Adds a kind or webhooks to a project.
+
+    Example: levelset create kind Order --api shop.example.dev/v1
+    """
 
 
 @create.command()

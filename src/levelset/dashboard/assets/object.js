@@ -71,7 +71,7 @@ export function Timeline({ entries }) {
 }
 
 function Reconcile({ of }) {
-  const times = of.times > 1 ? html`${of.times} polls since <time datetime=${of.first}>${clock(of.first)}</time>, last ` : "";
+  const times = of.times > 1 ? html`${of.times} ${of.error ? "times" : "polls"} since <time datetime=${of.first}>${clock(of.first)}</time>, last ` : "";
   return html`<li>
     <p><time datetime=${of.at} title=${of.at}>${clock(of.at)}</time>${" "}
       <${Tone} label=${of.result.replace("_", " ")} of=${resultTone(of.result)} />

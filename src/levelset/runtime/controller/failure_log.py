@@ -51,7 +51,8 @@ class FailureLog:
             if result == "gave_up"
             else (logging.WARNING, f"failed, {action}")
         )
-        _log.log(level, "%s: %s: %s", ref, does, error, extra=extra, exc_info=error if count == 1 else None)
+        name = type(error).__name__
+        _log.log(level, "%s: %s: %s: %s", ref, does, name, error, extra=extra, exc_info=error if count == 1 else None)
 
     def _count(self, error: Exception) -> int:
         """How often this error was seen, now included; 1 again after a while without it."""

@@ -6,17 +6,26 @@ metrics, about a thousand at a time.
 """
 
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final, Generic, TypeVar, overload
 
 from levelset.objects.ref import Ref
 from levelset.runtime.controller.actions import Action, Outcome, Result
 from levelset.runtime.controller.request import Reason
 
-__all__ = ["CountReconciles", "ReconcileHistory", "Record", "collapse_polls", "failing_now", "is_poll"]
+__all__ = [
+    "CountReconciles",
+    "ReconcileHistory",
+    "Record",
+    "collapse_repeats",
+    "count_repeats",
+    "failing_now",
+    "is_poll",
+]
 
 K = TypeVar("K")
+T = TypeVar("T")
 
 Record = tuple[str, Result, Action, Exception | None, float, tuple[Reason, ...], int, float, float]
 """One reconcile: the key of its object, then the fields of its `Outcome`."""
@@ -27,6 +36,7 @@ _MAX_BATCH: Final = 1024
 _POLL_REASONS: Final = frozenset({"requeued", "bulk"})
 _QUIET: Final = frozenset({"done", "requeued"})
 _SAME: Final = ("controller", "object", "pid")
+_SAME_FAILURE: Final = ("result", "error", "reasons")
 
 _log = logging.getLogger(__name__)
 
@@ -120,15 +130,28 @@ def is_poll(reasons: Iterable[str], result: str) -> bool:
     return result in _QUIET and bool(kinds) and kinds <= _POLL_REASONS
 
 
-def collapse_polls(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Joins neighbouring polls (`is_poll`) of one object by one controller, oldest first, into the last of them.
+def count_repeats(items: Iterable[T], key: Callable[[T], Hashable], most: int) -> list[tuple[T, int]]:
+    """The first item of each of the `most` first keys, with the number of items that have this key."""
+    found: dict[Hashable, T] = {}
+    counts = Counter[Hashable]()
+    for one in items:
+        of = key(one)
+        if of in found or len(found) < most:
+            found.setdefault(of, one)
+            counts[of] += 1
+    return [(one, counts[of]) for of, one in found.items()]
 
-    That gets their number as `times`, and as `first` the `at` of the first.
+
+def collapse_repeats(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Joins neighbouring reconciles of one object by one controller, oldest first, that only repeat the one before.
+
+    These are polls (`is_poll`), and failures with the same error for the same reasons that have written nothing. The
+    last of them gets their number as `times`, and as `first` the `at` of the first.
     """
     found: list[dict[str, Any]] = []
     for one in entries:
         last = found[-1] if found else None
-        if last is not None and last["is_poll"] and one["is_poll"] and _is_same(last, one):
+        if last is not None and _is_same(last, one) and _repeats(last, one):
             found[-1] = {**one, "times": last["times"] + 1, "first": last["first"]}
         else:
             found.append({**one, "times": 1, "first": one["at"]})
@@ -137,3 +160,9 @@ def collapse_polls(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(one.get(name) == other.get(name) for name in _SAME)
+
+
+def _repeats(last: dict[str, Any], one: dict[str, Any]) -> bool:
+    if one.get("error") is None or one.get("writes") or last.get("writes"):
+        return bool(last["is_poll"] and one["is_poll"])
+    return all(last.get(name) == one.get(name) for name in _SAME_FAILURE)

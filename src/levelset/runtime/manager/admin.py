@@ -28,12 +28,12 @@ from msgspec.structs import asdict
 
 from levelset.aio import timing
 from levelset.client.object_types import View, view_of
-from levelset.errors import ApiError, BadName, BadRequest, ConfigError, NotFound
+from levelset.errors import ApiError, BadRequest, ConfigError, NotFound
 from levelset.http import Limits, Request, Response, Server
 from levelset.objects.ref import Ref
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Outcome
-from levelset.runtime.controller.reconcile_history import failing_now, is_poll
+from levelset.runtime.controller.reconcile_history import count_repeats, failing_now, is_poll
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.process_records import ProcessRecord, remove_record, write_record
 from levelset.runtime.recording import RecordingLimits
@@ -55,6 +55,8 @@ __all__ = [
 ]
 
 _MAX_ERRORS: Final = 5
+_MAX_COMPARED: Final = 10_000
+"""How many names are compared with one that is not there."""
 _MAX_FAILING: Final = 50
 _MAX_RECONCILES: Final = 100
 _JSON: Final = (("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff"))
@@ -264,22 +266,47 @@ def trigger_reconcile(
 ) -> dict[str, Any]:
     """Enqueues an object at the controllers of its kind; returns their names. NotFound as in `reconciles_of`.
 
-    Where another member of the shards owns the object nothing is enqueued: `elsewhere` has the member.
+    Without a namespace, objects of that name in all namespaces are enqueued. Where another member of the shards owns
+    the object nothing is enqueued: `elsewhere` has the member. NotFound, with the nearest name, if no cache has it.
     """
-    triggered: list[str] = []
+    triggered: dict[str, None] = {}
     elsewhere: list[dict[str, str]] = []
-    for controller in _of_kind(controllers, kind):
-        try:
-            ref: Ref[Any] = Ref(_view(controller).gvk, name, namespace)
-        except BadName as error:
-            raise NotFound(str(error)) from error
-        owner = other_owner(controller.name, ref.key)
-        if owner is None:
-            controller.enqueue(ref, "requested by `levelset trigger`")
-            triggered.append(controller.name)
-        else:
-            elsewhere.append({"controller": controller.name, "member": owner.name, "identity": owner.identity})
-    return {"triggered": triggered, "elsewhere": elsewhere}
+    concerned = _of_kind(controllers, kind)
+    for controller in concerned:
+        for key in _keys_of(controller, name, namespace):
+            owner = other_owner(controller.name, key)
+            if owner is None:
+                controller.enqueue(_view(controller).ref_at(key), "requested by `levelset trigger`")
+                triggered[controller.name] = None
+            else:
+                elsewhere.append({"controller": controller.name, "member": owner.name, "identity": owner.identity})
+    if not triggered and not elsewhere:
+        raise NotFound(_not_cached(concerned, kind, name, namespace))
+    return {"triggered": list(triggered), "elsewhere": elsewhere}
+
+
+def _keys_of(controller: RunningController[Any], name: str, namespace: str | None) -> list[str]:
+    """The keys of the cached objects of this name, in one namespace or in all."""
+    refs = [one for one in _cached_refs(controller) if one.name == name]
+    return [one.key for one in refs if namespace in {None, one.namespace}]
+
+
+def _cached_refs(controller: RunningController[Any]) -> list[Ref[Any]]:
+    ref_at = _view(controller).ref_at
+    listed: list[list[str]] = [store.keys() for store in controller.stores]
+    return [ref_at(key) for keys in listed for key in keys]
+
+
+def _not_cached(controllers: Sequence[RunningController[Any]], kind: str, name: str, namespace: str | None) -> str:
+    """The message that no controller has an object in its cache, with the name that is nearest."""
+    from levelset.command_parser import suggestion  # noqa: PLC0415  # for a mistake only
+
+    names = {ref.name for one in controllers for ref in _cached_refs(one)[:_MAX_COMPARED]}
+    where = f" in namespace {namespace}" if namespace else ""
+    near = suggestion(name, names - {name})
+    own = ", ".join(one.name for one in controllers)
+    said = f"{own}: no {kind} {name}{where} is in the cache of process {os.getpid()}"
+    return f"{said}. {near}" if near else said
 
 
 def _of_kind(controllers: Mapping[str, RunningController[Any]], kind: str) -> Sequence[RunningController[Any]]:
@@ -308,7 +335,10 @@ def _kind_of(controller: RunningController[Any]) -> str:
 
 
 def _errors(history: Sequence[Outcome[Any]]) -> Sequence[dict[str, Any]]:
-    return [_reconcile_tree(one) for one in reversed(history) if one.is_error][:_MAX_ERRORS]
+    """The last errors, newest first; one that repeats at an object is there once, with its `count`."""
+    failed = (one for one in reversed(history) if one.is_error)
+    found = count_repeats(failed, lambda one: (one.ref.key, type(one.error), str(one.error)), _MAX_ERRORS)
+    return [{**_reconcile_tree(one), "count": count} for one, count in found]
 
 
 def _failing_objects(history: Sequence[Outcome[Any]]) -> Sequence[dict[str, Any]]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from levelset.runtime.manager.tracing import Tracing
     from levelset.runtime.webhook.webhook_set import NestedWebhooks, Webhooks
 
-__all__ = ["USAGE", "Arguments", "Waiting", "read_address", "read_arguments", "run"]
+__all__ = ["USAGE", "Arguments", "Waiting", "read_address", "read_arguments", "resource_name", "run"]
 
 USAGE: Final = """\
   --local            start an in-memory API server in this process, with the CRDs of all kinds in use
@@ -144,9 +144,19 @@ def read_arguments(words: Sequence[str]) -> Arguments:
             if "namespaces" in changes:
                 changes = {"namespaces": (*dict.fromkeys((*found.namespaces, value)),)}
         else:
-            raise ConfigError(f"unknown option {word}; usage:\n{USAGE}")
+            raise ConfigError(_unknown(word))
         found = replace(found, **changes)
     return found
+
+
+def _unknown(word: str) -> str:
+    """The message about a word that is no option: the nearest one, or all of them."""
+    from levelset.command_parser import suggestion  # noqa: PLC0415  # for a mistake only
+
+    near = suggestion(word, [*_FLAGS, *_VALUES])
+    return (
+        f"unknown option {word}. {near} --help shows all options" if near else f"unknown option {word}; usage:\n{USAGE}"
+    )
 
 
 def _read_value(word: str, value: str) -> str | float | tuple[str, int]:
@@ -397,7 +407,7 @@ class _Program:
         return client
 
     def _choose_hints(self, whole: System, spelling: "HintSpelling") -> None:
-        first = [f"kubectl get {_resource(whole.controllers[0])}"] if whole.controllers else []
+        first = [f"kubectl get {resource_name(whole.controllers[0])}"] if whole.controllers else []
         self._hints = spelling.spell(whole.hints or first if self._given_hints is None else self._given_hints)
         if not spelling.has_kubectl:
             self._disabled["kubectl"] = "install it to read and write objects by hand"
@@ -505,7 +515,8 @@ def _in_namespaces(controller: Controller[Any], namespaces: tuple[str, ...]) -> 
     return controller.with_options(namespace=namespaces)
 
 
-def _resource(controller: Controller[Any]) -> str:
+def resource_name(controller: Controller[Any]) -> str:
+    """The kind of a controller as it is written in `kubectl get`."""
     view = kinds_of([controller])[0]
     return view.gvk.kind.lower() if view.definition is None else view.definition.plural
 

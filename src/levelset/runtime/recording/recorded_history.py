@@ -11,7 +11,7 @@ import msgspec
 from levelset.errors import NotFound
 from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.runtime.controller.actions import Action
-from levelset.runtime.controller.reconcile_history import is_poll
+from levelset.runtime.controller.reconcile_history import count_repeats, is_poll
 from levelset.runtime.controller.request import Reason
 from levelset.runtime.recording.entries import (
     Answer,
@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 _READS: Final = frozenset({"GET", "HEAD"})
+_MAX_ERRORS: Final = 5
 FAILED: Final = frozenset({"failed", "timed_out", "gave_up"})
 """The results of reconciles that count as failures."""
 
@@ -225,10 +226,15 @@ def _controller_tree(
         "reconciles": len(own),
         "failing": sum(one in failed for one in last.values()),
         "errors": [
-            {**reconcile_tree(one, controller), "at": wall_time_of(start, one.ended_at)}
-            for one in reversed(failed[-5:])
+            {**reconcile_tree(one, controller), "at": wall_time_of(start, one.ended_at), "count": count}
+            for one, count in count_repeats(reversed(failed), _error_of, _MAX_ERRORS)
         ],
     }
+
+
+def _error_of(one: RecordedReconcile) -> tuple[str, str | None]:
+    """What makes two errors the same."""
+    return one.begin.key, None if one.end is None else one.end.error
 
 
 def _watches(entries: Sequence[Entry]) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
+from levelset.command_parser import CommandParser
 from levelset.errors import ConfigError, LevelsetError, Unreachable
 from levelset_dcp.engines.selection import NONE, RUNTIMES, open_runtime
 from levelset_dcp.names import API
@@ -60,26 +61,34 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> CommandParser:
     """The argument parser with all subcommands."""
-    made = argparse.ArgumentParser(
+    made = CommandParser(
         prog="levelset-dcp",
         description="The programs, containers and services of this machine as resources.",
-        epilog="Example: levelset-dcp start, and then kubectl --kubeconfig ~/.levelset-dcp/kubeconfig get dcp",
+        example="levelset-dcp start, and then kubectl --kubeconfig ~/.levelset-dcp/kubeconfig get dcp",
     )
     group = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_start(group.add_parser("start", help="start a session and run it until it is stopped"))
-    _add_cleanup(group.add_parser("cleanup", help="remove all persistent resources of a workload"))
-    _add_logs(group.add_parser("logs", help="show the logs of a program or container"))
-    info = group.add_parser("info", help="show the status of the container engine and the path of the state store")
+
+    def add(name: str, words: str, help_: str) -> CommandParser:
+        return group.add_parser(name, help=help_, description=_sentence(help_), example=f"levelset-dcp {name}{words}")
+
+    _add_start(add("start", " --kubeconfig shop.kubeconfig", "start a session and run it until it is stopped"))
+    _add_cleanup(add("cleanup", " shop", "remove all persistent resources of a workload"))
+    _add_logs(add("logs", " container/db --follow", "show the logs of a program or container"))
+    info = add("info", "", "show the status of the container engine and the path of the state store")
     _add_runtime(info)
     info.set_defaults(run=_info)
-    group.add_parser("version", help="show the version").set_defaults(run=_version)
-    stop = group.add_parser("stop", help="stop a session gracefully")
+    add("version", "", "show the version").set_defaults(run=_version)
+    stop = add("stop", " --kubeconfig shop.kubeconfig", "stop a session gracefully")
     _add_kubeconfig(stop)
     stop.add_argument("--keep", action="store_true", help="do not delete the objects first")
     stop.set_defaults(run=_stop)
     return made
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _add_start(command: argparse.ArgumentParser) -> None:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from levelset.apiserver import read_kubeconfig
+from levelset.command_parser import CommandParser
 from levelset.errors import ConfigError, LevelsetError
 from levelset.http import CertificateFiles
 from levelset_dcp.cli import engine_info
@@ -58,28 +59,53 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> CommandParser:
     """The argument parser with all subcommands."""
-    made = argparse.ArgumentParser(prog="dcp", description="Runs the resources of an Aspire AppHost, on levelset.")
+    made = CommandParser(
+        prog="dcp",
+        description="Runs the resources of an Aspire AppHost, on levelset.",
+        example="dcp start-apiserver --kubeconfig shop.kubeconfig",
+    )
     _add_verbosity(made, default=None)
     group = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    version = group.add_parser("version", help="show the version as JSON")
+    version = group.add_parser(
+        "version", help="show the version as JSON", description="Shows the version as JSON.", example="dcp version"
+    )
     version.set_defaults(run=_version)
-    info = group.add_parser("info", help="show the version and the status of the container engine as JSON")
+    info = group.add_parser(
+        "info",
+        help="show the version and the status of the container engine as JSON",
+        description="Shows the version and the status of the container engine as JSON.",
+        example="dcp info --container-runtime podman",
+    )
     info.add_argument("--container-runtime", choices=RUNTIMES, help="the container engine; detected by default")
     info.add_argument(
         "--diagnostics", action="store_true", help="show the system and the version of the engine's client, too"
     )
-    info.add_argument("-t", "--timeout", type=_duration, default="10s", metavar="D", help="for the engine; 10s")
+    info.add_argument(
+        "-t", "--timeout", type=_duration, default="10s", metavar="D", help="how long to wait for the engine (10s)"
+    )
     info.set_defaults(run=_info)
-    start = group.add_parser("start-apiserver", help="start the API server and the controllers")
+    start = group.add_parser(
+        "start-apiserver",
+        help="start the API server and the controllers",
+        description="Starts the API server and the controllers.",
+        example="dcp start-apiserver --monitor 4711 --detach --kubeconfig shop.kubeconfig",
+    )
     start.add_argument("-m", "--monitor", type=int, metavar="PID", help="stop when this process exits")
     start.add_argument("--monitor-identity-time", type=_time, metavar="T", help="when it was started, in RFC 3339")
     start.add_argument("-i", "--monitor-interval", type=int, metavar="S", help="not needed: exits are seen at once")
     start.add_argument("--detach", action="store_true", help="run in the background, and return")
-    start.add_argument("--kubeconfig", type=Path, default=default_kubeconfig(), metavar="FILE", help="is written")
+    start.add_argument(
+        "--kubeconfig", type=Path, default=default_kubeconfig(), metavar="FILE", help="the kubeconfig to write"
+    )
     start.add_argument("--port", type=int, default=0, metavar="N", help="the server's port; 0 for any free one")
-    start.add_argument("--workload-id", default=os.environ.get("DCP_WORKLOAD_ID", ""), metavar="ID")
+    start.add_argument(
+        "--workload-id",
+        default=os.environ.get("DCP_WORKLOAD_ID", ""),
+        metavar="ID",
+        help="the workload that owns persistent resources",
+    )
     start.add_argument("-r", "--root-dir", type=Path, metavar="DIR", help="the working directory")
     start.add_argument("--container-runtime", choices=RUNTIMES, help="the container engine; detected by default")
     start.add_argument("--server-only", action="store_true", help="start no controllers: another process runs them")

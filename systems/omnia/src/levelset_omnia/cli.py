@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from levelset import LeaderElection, LevelsetError, run
+from levelset.command_parser import CommandParser
 from levelset_omnia.kinds.values import seconds_of
 from levelset_omnia.manifests import manifests
 from levelset_omnia.options import Options
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = _parser()
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
-        parser.error(f"{rest[0]} is not a flag of this command")
+        parser.refuse(rest[0], parsed)
     try:
         options = read_options(parsed)
         if parsed.command == "run":
@@ -52,22 +53,34 @@ def read_options(parsed: argparse.Namespace) -> Options:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="levelset-omnia", description=(__doc__ or "").partition("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+def _parser() -> CommandParser:
+    parser = CommandParser(
+        prog="levelset-omnia",
+        description="Runs the operator on a cluster or on an embedded API server, or prints its manifests.",
+        example="levelset-omnia run --local",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    shared = CommandParser(add_help=False, allow_abbrev=False)
     _add_options(shared)
     running = commands.add_parser(
         "run",
         parents=[shared],
         allow_abbrev=False,
         help="run the operator",
+        description="Runs the operator until SIGINT or SIGTERM.",
         epilog="And: --local --data --port --kubeconfig --context --namespace --health --log-json, as of levelset.run.",
+        example="levelset-omnia run --context kind",
     )
     running.add_argument(
         "--leader-elect", action="store_true", help="reconcile only while this replica holds the Lease"
     )
-    writing = commands.add_parser("manifests", parents=[shared], help="print the manifests that install the operator")
+    writing = commands.add_parser(
+        "manifests",
+        parents=[shared],
+        help="print the manifests that install the operator",
+        description="Prints the manifests that install the operator.",
+        example="levelset-omnia manifests --namespace omnia | kubectl apply -f -",
+    )
     writing.add_argument("--image", default="ghcr.io/altairalabs/omnia-operator:latest", help="the operator's image")
     writing.add_argument("--namespace", default="omnia-system", help="the namespace of the operator")
     writing.add_argument("--replicas", type=int, default=1, help="the number of replicas; several elect a leader")
