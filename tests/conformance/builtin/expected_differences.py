@@ -12,7 +12,6 @@ _NO_PROTECTION = "no controller would remove the finalizer vac-protection"
 DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("networking", "endpoints", 'create {"subsets.0.addresses.0.ip": "127.0.0.1"}'): _LOOPBACK,
     ("networking", "endpoint slice", 'create {"endpoints.0.addresses.0": "127.0.0.1"}'): _LOOPBACK,
-    ("networking", "service", 'create {"spec.clusterIP": "192.168.0.1"}'): "only a dry run has these words",
     ("flowcontrol", "flow schema", 'update {"spec.matchingPrecedence": 600}'): _DANGLING,
     ("flowcontrol", "flow schema", 'status {"spec.matchingPrecedence": 700}'): _DANGLING,
     ("drivers_and_devices", "attributes class", ""): _NO_PROTECTION,
