@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -23,6 +25,7 @@ from tests.testing.replay import operators
 from tests.testing.replay.operators import Config, Website, create_and_update, deployment, site
 
 GROUP = click.Group(commands=[explore, record, replay, status, why])
+START = "from levelset.cli import main; main()"
 TARGET = "tests.testing.replay.operators:deployment"
 
 
@@ -48,6 +51,13 @@ def test_replay_says_that_everything_is_as_recorded(run: str) -> None:
     tree = json.loads(invoke("replay", run, TARGET, "--until", "2", "-o", "json").output)
     assert tree["ok"]
     assert tree["reconciles"] >= 2
+
+
+def test_quitting_the_debugger_is_no_difference(run: str) -> None:
+    command = [sys.executable, "-c", START, "replay", run, TARGET, "--break", "2"]
+    shown = subprocess.run(command, input="q\n", capture_output=True, text=True, check=False, timeout=60)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "until you quit the debugger, all as recorded" in shown.stdout
 
 
 def test_replay_shows_the_first_difference_and_exits_with_1(run: str, monkeypatch: pytest.MonkeyPatch) -> None:

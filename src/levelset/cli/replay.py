@@ -56,8 +56,10 @@ def _show(file: str, result: Replay) -> None:
         click.echo(f"{mark('fail')} {result.difference}")
     else:
         did = f"{_counted(result.reconciles, 'reconcile')} and {_counted(result.requests, 'request')}"
-        done = f"{did} in {result.seconds:.1f} s"
-        click.echo(f"{mark('ok')} {file}: {done}, all as recorded")
+        if result.is_quit:
+            click.echo(f"{mark('ok')} {file}: {did} until you quit the debugger, all as recorded")
+        else:
+            click.echo(f"{mark('ok')} {file}: {did} in {result.seconds:.1f} s, all as recorded")
     if result.is_partial:
         click.echo("the recording was switched on in a running process: what its code remembered then is not known")
     if not result.is_complete:

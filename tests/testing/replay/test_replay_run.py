@@ -1,9 +1,11 @@
 """Replays of recordings: the same reconciles, requests and outcomes, or the first difference."""
 
 import asyncio
+import logging
 import random
 import time
 import uuid
+from bdb import BdbQuit
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -301,6 +303,27 @@ def test_until_only_and_stop_at_choose_reconciles(tmp_path: Path) -> None:
     assert len(stops) == 1
     replay(tmp_path / "run", deployment(), stop_at="websites/test/site-1", stop=lambda: stops.append(True))
     assert len(stops) > 2
+
+
+def test_quitting_the_debugger_ends_a_replay_without_a_difference(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    record(tmp_path / "run", deployment(), use=create_and_update)
+
+    def quit_at_once() -> None:
+        raise BdbQuit
+
+    async def quit_inside(found: Website, ctx: Context) -> None:
+        del found, ctx
+        raise BdbQuit
+
+    result = replay(tmp_path / "run", deployment(), stop_at=3, stop=quit_at_once)
+    assert (result.ok, result.is_quit, result.reconciles) == (True, True, 3)
+    inside = Controller(Website, quit_inside, owns(Config), name="websites")
+    result = replay(tmp_path / "run", inside)
+    assert (result.ok, result.is_quit, result.reconciles) == (True, True, 1)
+    assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
+    assert not replay(tmp_path / "run", deployment()).is_quit
 
 
 async def nap(found: Website, ctx: Context) -> None:

@@ -22,7 +22,8 @@ class Replay:
     """The result of a replay.
 
     `digest` is a hash of all requests and outcomes: equal digests mean that two replays did the same. `notes` name what
-    the code uses that no replay can repeat. `is_complete` is False if the recorded process was killed.
+    the code uses that no replay can repeat. `is_complete` is False if the recorded process was killed. `is_quit` is True
+    if the user quit the debugger, which ends a replay.
     """
 
     reconciles: int
@@ -33,6 +34,7 @@ class Replay:
     notes: Sequence[Note]
     is_partial: bool
     is_complete: bool
+    is_quit: bool = False
 
     @property
     def ok(self) -> bool:
@@ -74,6 +76,7 @@ def replay(
         notes=tuple(player.watch.notes),
         is_partial=start.is_partial,
         is_complete=isinstance(whole[-1], Stop),
+        is_quit=player.is_quit,
     )
 
 

@@ -7,7 +7,9 @@ answers. The clock stands at the time of the entry that is performed; a timer fi
 
 import asyncio
 import hashlib
+import logging
 import math
+from bdb import BdbQuit
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -85,6 +87,8 @@ class Replayer:
         assert isinstance(start, kinds.Start), "the first entry of a recording"
         self.entries = entries
         self.difference: Difference | None = None
+        self.is_quit = False
+        """Whether the user has quit the debugger, which ends the replay."""
         self.reconciles = 0
         self.requests = 0
         self.digest = hashlib.sha256()
@@ -121,16 +125,19 @@ class Replayer:
         self._discovering: GatedTask | None = None
 
     def run(self) -> None:
-        """Replays until the end, or until the first difference."""
+        """Replays until the end, until the first difference, or until the user quits the debugger."""
+        log = logging.getLogger("levelset.runtime.controller")
+        log.addFilter(_is_no_quit)
         try:
             copy_context().run(self._replay)
         finally:
             self._close()
+            log.removeFilter(_is_no_quit)
 
     def _replay(self) -> None:
         self._run_coroutine(self._open())
         self._loop.set_task_factory(self._create_task)
-        while (entry := self._current()) is not None and self.difference is None:
+        while (entry := self._current()) is not None and self.difference is None and not self.is_quit:
             self._loop.set_time(entry.at / 1e6)
             self._perform(entry)
 
@@ -318,7 +325,9 @@ class Replayer:
 
     @property
     def _is_over(self) -> bool:
-        return self.difference is not None or self._is_closing or (self._is_torn and self._current() is None)
+        if self.difference is not None or self.is_quit or self._is_closing:
+            return True
+        return self._is_torn and self._current() is None
 
     def _current(self) -> Entry | None:
         while self._position in self._done:
@@ -386,16 +395,20 @@ class Replayer:
         self._tasks[task.number] = task
         CURRENT.set(task)
         if self._before is not None:
-            self._before(begin, self.reconciles)
+            try:
+                self._before(begin, self.reconciles)
+            except BdbQuit:
+                self.is_quit = True
         return task
 
     def finished(self, task: TracedTask, record: Any) -> None:
         """Compares the outcome of a reconcile."""
         CURRENT.set(None)
+        result, action, error = record[1:4]
+        self.is_quit = self.is_quit or isinstance(error, BdbQuit)
         if self._is_over:
             return
         entry = self._take(task, kinds.End)
-        result, action, error = record[1:4]
         text = None if error is None else f"{type(error).__name__}: {error}"
         present = kinds.End(0, task.number, result, action.after, text, 0.0, 0.0)
         if entry is None or not _same_end(entry, present):
@@ -717,6 +730,11 @@ def _event(view: View[Any], code: int, raw: bytes) -> Event[Any]:
         return InitDone(raw.decode())
     item: Item[Any] = Item(decode_cached(raw), view)
     return InitApply(item) if code == 1 else Apply(item) if code == 3 else Delete(item)
+
+
+def _is_no_quit(record: logging.LogRecord) -> bool:
+    """False for the failure of the reconcile in which the user quit the debugger, which is no failure of the code."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], BdbQuit)
 
 
 def _ref(about: tuple[str, str, str, str | None, str] | None) -> Ref[Any] | None:
