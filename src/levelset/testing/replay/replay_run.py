@@ -22,8 +22,8 @@ class Replay:
     """The result of a replay.
 
     `digest` is a hash of all requests and outcomes: equal digests mean that two replays did the same. `notes` name what
-    the code uses that no replay can repeat. `is_complete` is False if the recorded process was killed. `is_quit` is True
-    if the user quit the debugger, which ends a replay.
+    the code uses that no replay can repeat. `is_complete` is False if the recorded process was killed.
+    `is_quit` is True if the user quit the debugger, which ends a replay.
     """
 
     reconciles: int
