@@ -94,6 +94,22 @@ async def test_commands_output_and_ports_of_a_pod(cluster: Cluster, tmp_path: Pa
             await run(sources, web, "ls")
 
 
+async def test_a_container_is_not_running_once_its_process_has_ended(cluster: Cluster, tmp_path: Path) -> None:
+    async with machine_node(tmp_path) as node:
+        reconciler = PodReconciler(node)
+        async with cluster.running(reconciler.controller(), node_controller(node)):
+            await cluster.create(pod("web", served()))
+            web = await cluster.until(WEB, is_ready)
+            found = reconciler.find_run(web.metadata.uid, "web")
+            assert found is not None
+            # The reconciler may not have seen the end yet.
+            sources = pod_streams(node, lambda *_: found)
+            await cluster.delete(WEB)
+            await found.process.wait()
+            with pytest.raises(BadRequest, match='container "web" in pod "web" is not running'):
+                await run(sources, web, "ls")
+
+
 async def test_what_kubectl_cp_copies_from_a_mount_path_has_the_names_of_that_path(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -83,7 +83,8 @@ def _running(request: StreamRequest, find_run: FindRun) -> ContainerRun:
     default = pod.metadata.annotations.get("kubectl.kubernetes.io/default-container")
     container = choose_container(pod, request.parameter("container") or default)
     run = find_run(pod.metadata.uid, container)
-    if run is None:
+    # The reconciler forgets a run some time after its process has ended.
+    if run is None or run.process.ended is not None:
         raise BadRequest(f'container "{container}" in pod "{pod.name}" is not running')
     return run
 
