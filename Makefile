@@ -16,7 +16,7 @@ help: ## this list
 	@scripts/venv dev
 
 run: .venv/run.installed ## a local API server with the sample controllers, until you stop it
-	@.venv/bin/levelset up
+	@.venv/bin/levelset up --dashboard-actions
 
 tour: .venv/run.installed ## a short tour of the library
 	@.venv/bin/levelset tour

@@ -32,7 +32,7 @@ __all__ = ["PYTHONS", "Installation", "TrialFailed", "find_python", "main"]
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 """The versions that are tried where they are found."""
 _FOLDER: Final = ROOT / "build" / "packages"
-_SYSTEMS: Final = ("levelset_local:local_system", "levelset_omnia:omnia_system", "levelset_dcp:laptop_system")
+_SYSTEMS: Final = ("levelset_local:local_system", "levelset_omnia:laptop_system", "levelset_dcp:laptop_system")
 _LIMIT: Final = 300.0
 """The seconds that a command may take."""
 

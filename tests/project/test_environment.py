@@ -57,6 +57,11 @@ def test_running_needs_no_tool_of_development() -> None:
     assert set(locked("dev")) >= TOOLS
 
 
+def test_make_run_lets_its_dashboard_talk_to_the_sample_agents() -> None:
+    shown = subprocess.run(["make", "--dry-run", "run"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1] == ".venv/bin/levelset up --dashboard-actions"
+
+
 def test_every_package_of_the_repository_is_installed() -> None:
     assert {ROOT / path for path in PACKAGES} == {
         ROOT,

@@ -18,7 +18,7 @@ from levelset_omnia.kinds import (
 from levelset_omnia.options import Options
 from levelset_omnia.promptpack import prompt_packs_controller
 from levelset_omnia.provider import providers_controller
-from levelset_omnia.system import omnia_system
+from levelset_omnia.system import laptop_system, omnia_system
 from levelset_omnia.toolregistry import tool_registries_controller
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "ToolRegistrySpec",
     "ToolRegistryStatus",
     "agent_runtimes_controller",
+    "laptop_system",
     "omnia_system",
     "prompt_packs_controller",
     "providers_controller",

@@ -9,7 +9,7 @@ from levelset_omnia.promptpack import prompt_packs_controller
 from levelset_omnia.provider import providers_controller
 from levelset_omnia.toolregistry import tool_registries_controller
 
-__all__ = ["omnia_system"]
+__all__ = ["laptop_system", "omnia_system"]
 
 
 def omnia_system(options: Options | None = None, *, read: ReadReport = read_report) -> System:
@@ -29,3 +29,8 @@ def omnia_system(options: Options | None = None, *, read: ReadReport = read_repo
         panels={AgentRuntime: agent_panel()},
         hints=["kubectl apply -f examples/omnia/", "kubectl get agentruntimes,promptpacks,toolregistries"],
     )
+
+
+def laptop_system() -> System:
+    """The operator for agents that are local processes: they start at once, and are probed every second."""
+    return omnia_system(Options(readiness_delay=0, readiness_period=1, report_seconds=1.0))

@@ -9,7 +9,7 @@ from levelset.kinds.apps_v1 import Deployment
 from levelset.kinds.core_v1 import Container, EnvVar, ResourceRequirements, Service
 from levelset.objects import Quantity
 from levelset.testing import Cluster
-from levelset_omnia import AgentRuntime, Options
+from levelset_omnia import AgentRuntime, Options, laptop_system
 from levelset_omnia.kinds import Facade, PromptPackRef, Runtime, SecretRef, Session, ToolRegistryRef
 from levelset_omnia.well_known import CONFIG_HASH, selector_of
 from systems.omnia.tests.support import (
@@ -256,6 +256,15 @@ async def test_probes_use_the_facade_port_and_scheduling_follows_the_agent(clust
             assert (probe.http_get.path, probe.http_get.port) == (path, "facade")
             assert (probe.initial_delay_seconds, probe.period_seconds) == (delay, period)
         assert made.lifecycle is not None
+
+
+async def test_on_a_laptop_agents_are_probed_at_once_and_every_second(cluster: Cluster) -> None:
+    await prepare(cluster, agent())
+    async with cluster.running(*laptop_system().controllers):
+        await cluster.settled()
+        probe = container(await cluster.get(DEPLOYMENT)).readiness_probe
+        assert probe is not None
+        assert (probe.initial_delay_seconds or 0, probe.period_seconds) == (0, 1)
 
 
 async def test_the_readiness_probe_timing_is_configurable(cluster: Cluster) -> None:
