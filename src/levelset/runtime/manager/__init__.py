@@ -7,6 +7,7 @@ from levelset.runtime.manager.run import run
 
 if TYPE_CHECKING:
     from levelset.runtime.controller.context_dependencies import fence_hook
+    from levelset.runtime.manager.command_hints import install_command
     from levelset.runtime.manager.custom_metrics import DEFAULT_BUCKETS, REGISTRY, Counter, Gauge, Histogram
     from levelset.runtime.manager.health import Check, CheckResult, Checks, Health
     from levelset.runtime.manager.leader_election import LeaderElection, LeaderElector, Lease
@@ -50,6 +51,7 @@ __all__ = [
     "System",
     "Tracing",
     "fence_hook",
+    "install_command",
     "open_local",
     "run",
     "set_up_logs",
@@ -59,6 +61,7 @@ __getattr__, __dir__ = late_exports(
     __name__,
     {
         "levelset.runtime.controller.context_dependencies": "fence_hook",
+        "levelset.runtime.manager.command_hints": "install_command",
         "levelset.runtime.manager.custom_metrics": "DEFAULT_BUCKETS REGISTRY Counter Gauge Histogram",
         "levelset.runtime.manager.health": "Check CheckResult Checks Health",
         "levelset.runtime.manager.leader_election": "LeaderElection LeaderElector Lease",

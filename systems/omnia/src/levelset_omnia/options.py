@@ -27,7 +27,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     readiness_period: int = 10
     """Initial delay and period of the readiness probe, in seconds."""
     report_seconds: float = 5.0
-    """How often the reports of an agent.s Pods are read, while none is ready or a canary is judged by errors."""
+    """How often the reports of an agent's Pods are read, while none is ready or a canary is judged by errors."""
     backoff: Backoff = msgspec.field(default_factory=Backoff)
     """Set from `retry_first` and `retry_longest`."""
 

@@ -170,6 +170,58 @@ async def test_a_failing_tool_is_retried_as_configured(tmp_path: Path) -> None:
     assert paths == ["/x", "/x"]
 
 
+async def test_a_tool_that_rejects_its_argument_is_not_retried_and_its_reason_is_passed_on(tmp_path: Path) -> None:
+    paths: list[str] = []
+
+    def reject(request: Request) -> Response:
+        paths.append(request.path)
+        return Response(400, body=b"numbers: a list is expected")
+
+    async with Server(reject) as server:
+        tool = {"name": "add", "endpoint": f"{server.url}/add", "retries": 3}
+        await asyncio.to_thread(write_tools, tmp_path, tool)
+        text = (await Agent(settings_in(tmp_path)).answer("/tool add {}")).text
+    assert text == f"tool add at {server.url}/add answers 400: numbers: a list is expected"
+    assert paths == ["/add"]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_tool_that_is_busy_is_retried(status: int, tmp_path: Path) -> None:
+    statuses = [status, 200]
+    async with Server(lambda _: Response(statuses.pop(0), body=b"words")) as server:
+        tool = {"name": "busy", "endpoint": server.url, "retries": 1}
+        await asyncio.to_thread(write_tools, tmp_path, tool)
+        assert (await Agent(settings_in(tmp_path)).answer("/tool busy")).text == "words"
+
+
+async def test_a_proxy_of_the_environment_is_not_used_for_services_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setattr("urllib.request._opener", None)  # it has the proxies of an earlier test
+    monkeypatch.delenv("no_proxy", raising=False)
+
+    def answer(request: Request) -> Response:
+        is_query = request.path == "/resolve"
+        return Response(body=b'{"address": "127.0.0.1"}' if is_query else b'"found"')
+
+    async with Server(answer) as server:
+        tool = {"name": "calc", "endpoint": f"http://calc.shop.svc.cluster.local:{server.port}/add"}
+        await asyncio.to_thread(write_tools, tmp_path, tool)
+        agent = Agent(settings_in(tmp_path, resolver=f"{server.url}/resolve"))
+        assert (await agent.answer("/tool calc")).text == "found"
+
+
+async def test_all_series_are_there_before_the_first_request(tmp_path: Path) -> None:
+    text = Agent(settings_in(tmp_path)).metrics.registry.render()
+    labels = 'agent="helper",namespace="shop",version=""'
+    for status in ("success", "error"):
+        assert f'omnia_agent_requests_total{{{labels},status="{status}"}} 0' in text
+    assert f"omnia_agent_requests_inflight{{{labels}}} 0" in text
+    assert f"omnia_agent_connections_active{{{labels}}} 0" in text
+    assert f"omnia_agent_request_duration_seconds_count{{{labels}}} 0" in text
+
+
 async def test_a_service_name_is_resolved_by_the_resolver(tmp_path: Path) -> None:
     def answer(request: Request) -> Response:
         if request.path == "/resolve":

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from levelset.http import Request, Response, Server
+from levelset.runtime.manager import install_command
 from levelset_omnia.agent import Agent, AgentFailed, Facade, Settings
 from levelset_omnia.agent.calculator import handle as calculate
 from levelset_omnia.agent.settings import ProviderSettings
@@ -69,6 +71,28 @@ async def test_a_tool_that_the_model_calls_is_called_and_its_result_sent_back(ag
         'omnia_agent_tool_calls_total{agent="helper",namespace="shop",version="2.0.0",tool="add",status="success"} 1'
         in (agent.metrics.registry.render())
     )
+
+
+@pytest.mark.usefixtures("file_access")
+async def test_a_conversation_whose_beginning_is_dropped_still_begins_with_a_user(
+    agent: Agent, model: ModelServer
+) -> None:
+    # A turn with a tool has four messages, one without has two: the last 200 begin in the middle of a turn.
+    for number in range(50):
+        await agent.answer(f"add {number} 1", "long")
+    await agent.answer("hello", "long")
+    await agent.answer("again", "long")
+    assert [one["content"] for one in model.requests[-1]["messages"][:2]] == ["Be kind.", "add 1 1"]
+
+
+@pytest.mark.usefixtures("file_access")
+async def test_without_httpx_the_command_that_installs_it_is_reported(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    (problem,) = await agent.problems()
+    command = install_command("'levelset-omnia[openai]'")
+    assert problem.message == f"provider openai: httpx is not installed; {command}"
 
 
 @pytest.mark.usefixtures("file_access")

@@ -99,7 +99,7 @@ class Agent:
         prompts = await asyncio.to_thread(self.prompts.read)
         system = next((prompts[name] for name in _SYSTEM_PROMPTS if prompts.get(name)), "")
         before: list[Mapping[str, Any]] = [{"role": "system", "content": system}] if system else []
-        history = await self._sessions.history(session)
+        history = _from_user(await self._sessions.history(session))
         added: list[Mapping[str, Any]] = [{"role": "user", "content": text}]
         tool: str | None = None
         for _ in range(_MAX_ROUNDS):
@@ -159,6 +159,12 @@ class Prompts:
         if data.is_symlink():
             return data.readlink()
         return [(one.name, one.stat().st_mtime_ns) for one in sorted(self._folder.iterdir())]
+
+
+def _from_user(history: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The history from the first message of a user: a store drops the oldest, and a model rejects half of a turn."""
+    first = next((at for at, one in enumerate(history) if one["role"] == "user"), len(history))
+    return history[first:]
 
 
 def _message(completion: Completion) -> Mapping[str, Any]:

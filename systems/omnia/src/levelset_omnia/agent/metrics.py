@@ -38,6 +38,11 @@ class AgentMetrics:
         self._tools = Counter(
             "omnia_agent_tool_calls_total", "Calls of tools.", [*_LABELS, "tool", "status"], registry=self.registry
         )
+        # From the first scrape on, so that rates and ratios have a beginning; the tools are only known later.
+        for status in ("success", "error"):
+            self._requests.labels(*self._values, status)
+        for one in (self._seconds, self._inflight, self._connections):
+            one.labels(*self._values)
 
     @contextmanager
     def request(self) -> Generator[None]:

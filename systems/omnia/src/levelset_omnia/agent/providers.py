@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Protocol
 
+from levelset.runtime.manager import install_command
 from levelset_omnia.agent.service_names import resolve
 from levelset_omnia.agent.settings import ProviderSettings, Settings
 from levelset_omnia.agent.tools import Tool
@@ -23,7 +24,6 @@ _CONNECT_SECONDS: Final = 5.0
 _SILENCE_SECONDS: Final = 60.0
 """The longest time without a piece of the answer: the model may think, but a lost connection must end."""
 _MAX_ERROR: Final = 500
-_NO_HTTPX: Final = "provider openai: httpx is not installed; pip install 'levelset-omnia[openai]'"
 
 
 class ProviderFailed(Exception):
@@ -116,7 +116,7 @@ class OpenAIProvider:
         """The answer, streamed by server-sent events."""
         httpx = await _load_httpx()
         if httpx is None:
-            raise ProviderFailed(_NO_HTTPX)
+            raise ProviderFailed(_no_httpx())
         answer = _Answer(on_text)
         try:
             async for event in self._events(messages, tools):
@@ -131,7 +131,7 @@ class OpenAIProvider:
     async def problem(self) -> str | None:
         """What is missing."""
         if await _load_httpx() is None:
-            return _NO_HTTPX
+            return _no_httpx()
         if not self._settings.key and not self._settings.base_url:
             return "provider openai: no key; put it into the Secret of secretRef, key OPENAI_API_KEY or api-key"
         return None
@@ -224,6 +224,11 @@ class _Unsupported:
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+def _no_httpx() -> str:
+    command = install_command("'levelset-omnia[openai]'")
+    return f"provider openai: httpx is not installed; {command}"
 
 
 async def _load_httpx() -> Any:

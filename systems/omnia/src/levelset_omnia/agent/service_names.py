@@ -6,9 +6,12 @@ import urllib.request
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-__all__ = ["resolve"]
+__all__ = ["NO_PROXY", "resolve"]
 
 _MAX_RESPONSE: Final = 64 * 1024
+
+NO_PROXY: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Opens URLs of this machine, for which a proxy of the environment is not meant."""
 
 
 async def resolve(url: str, resolver: str) -> str:
@@ -23,6 +26,6 @@ async def resolve(url: str, resolver: str) -> str:
 
 
 def _query(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=5.0) as answer:  # noqa: S310 - the data plane's own URL
+    with NO_PROXY.open(url, timeout=5.0) as answer:
         address: str = json.loads(answer.read(_MAX_RESPONSE))["address"]
     return address

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, Final, Protocol, cast
 from urllib.parse import urlsplit
 
+from levelset.runtime.manager import install_command
 from levelset_omnia.agent.service_names import resolve
 from levelset_omnia.agent.settings import Settings
 
@@ -150,9 +151,8 @@ class RedisSessions:
         try:  # in a thread, since loading a module reads files
             redis: Any = await asyncio.to_thread(import_module, "redis.asyncio")
         except ImportError as error:
-            raise SessionsUnavailable(
-                "session store redis: redis-py is not installed; pip install 'levelset-omnia[redis]'"
-            ) from error
+            command = install_command("'levelset-omnia[redis]'")
+            raise SessionsUnavailable(f"session store redis: redis-py is not installed; {command}") from error
         url = urlsplit(self._settings.session.url)
         place = f"session store redis at {url.hostname}:{url.port or 6379}"
         try:

@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,13 +13,17 @@ from urllib.parse import urlsplit
 
 from levelset.errors import ConfigError
 from levelset_omnia.agent.metrics import AgentMetrics
-from levelset_omnia.agent.service_names import resolve
+from levelset_omnia.agent.service_names import NO_PROXY, resolve
 from levelset_omnia.agent.settings import parse_duration
 
 __all__ = ["Tool", "ToolFailed", "Tools", "read_tools"]
 
 _MAX_RESPONSE: Final = 1024 * 1024
+_MAX_ERROR: Final = 500
+"""The bytes of an error that are passed on."""
 _RETRY_DELAY: Final = 0.2
+_TRY_LATER: Final = (408, 425, 429)
+"""The statuses below 500 of a call that may succeed later."""
 
 
 class ToolFailed(Exception):
@@ -91,27 +96,48 @@ class Tools:
             try:
                 async with asyncio.timeout(tool.timeout):
                     url = await resolve(tool.endpoint, self._resolver)
-                    return await asyncio.to_thread(_request, url, tool.timeout, argument)
+                    return await asyncio.to_thread(self._request, url, tool.timeout, argument)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                if attempt == tool.retries:
-                    reason = str(error) or f"no answer within {tool.timeout:g} s"
-                    message = f"tool {tool.name} at {tool.endpoint} does not answer: {reason}"
-                    raise ToolFailed(message) from error
+                if attempt == tool.retries or not _is_transient(error):
+                    raise ToolFailed(f"tool {tool.name} at {tool.endpoint} {_reason(error, tool)}") from error
                 await asyncio.sleep(_RETRY_DELAY * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
 
+    def _request(self, url: str, timeout: float, argument: Any) -> Any:
+        body = json.dumps(argument).encode()
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - checked below
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise ValueError(f"{url} is not an HTTP URL")
+        # Where a resolver gives addresses of this machine, a proxy of the environment cannot reach them.
+        opener = NO_PROXY if self._resolver else urllib.request.build_opener()
+        try:
+            with opener.open(request, timeout=timeout) as answer:
+                text = answer.read(_MAX_RESPONSE).decode("utf-8", "replace")
+        except urllib.error.HTTPError as error:
+            raise _ErrorStatus(error.code, error.read(_MAX_ERROR).decode("utf-8", "replace").strip()) from error
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
 
-def _request(url: str, timeout: float, argument: Any) -> Any:
-    body = json.dumps(argument).encode()
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - checked below
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise ValueError(f"{url} is not an HTTP URL")
-    with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310 - checked above
-        text = answer.read(_MAX_RESPONSE).decode("utf-8", "replace")
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+
+class _ErrorStatus(OSError):
+    """A tool answered with an error."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"answers {status}: {text}" if text else f"answers {status}")
+        self.status = status
+
+
+def _is_transient(error: Exception) -> bool:
+    """Whether the same call may succeed later: not if the tool rejects it."""
+    return not isinstance(error, _ErrorStatus) or error.status >= 500 or error.status in _TRY_LATER
+
+
+def _reason(error: Exception, tool: Tool) -> str:
+    if isinstance(error, _ErrorStatus):
+        return str(error)
+    return f"does not answer: {str(error) or f'no answer within {tool.timeout:g} s'}"
 
 
 def _schema(tool: str, text: str | None) -> Mapping[str, Any] | None:
