@@ -188,7 +188,7 @@ def _answers(base: recorded_objects.Base, server: Server) -> dict[str, Any]:
         request = next(exchange)
         while True:
             try:
-                reply = server.request(*request)
+                reply = server.request(*request, content_type=recorded_objects.media(request[0]))
             except http.client.RemoteDisconnected as error:
                 raise RuntimeError(f"{base.name}: the server closed the connection for {request}") from error
             request = exchange.send((reply.code, reply.body))

@@ -44,9 +44,11 @@ class InProcessServer:
         """Sends a request with a query as it is, however it is encoded."""
         return await self._handle(Request(method, path, query, Headers(), b"", ApiServer.owner))
 
-    async def send_raw(self, method: str, path: str, query: str, body: Any = None) -> Response:
+    async def send_raw(
+        self, method: str, path: str, query: str, body: Any = None, *, kind: str = "application/json"
+    ) -> Response:
         """Sends a JSON body, or none, with a query as it is."""
-        sent = Headers({} if body is None else {"content-type": "application/json"})
+        sent = Headers({} if body is None else {"content-type": kind})
         data = b"" if body is None else json.dumps(body).encode()
         return await self._handle(Request(method, path, query, sent, data, ApiServer.owner))
 

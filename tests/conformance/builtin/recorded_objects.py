@@ -22,10 +22,10 @@ file of cases maps names to bases:
     anything:
       requests: [GET /api/v1/pods?fieldSelector=spec.nodeName=a]
 
-Changes map paths to values; null removes, a number is an index, and a name in brackets may have dots. `${x*300}` in a
-value is 300 times x, `["${*300}", item]` a list of 300 items, in which `${i}` is the index, and
-`{"${*300}a": x}` a map with the keys a0 to a299. All requests but those that make the object of an update are dry runs,
-so they neither depend on each other nor leave anything behind.
+A PATCH of the last kind is a merge patch. Changes map paths to values; null removes, a number is an index, and a name
+in brackets may have dots. `${x*300}` in a value is 300 times x, `["${*300}", item]` a list of 300 items, in which
+`${i}` is the index, and `{"${*300}a": x}` a map with the keys a0 to a299. All requests but those that make the object
+of an update are dry runs, so they neither depend on each other nor leave anything behind.
 
 An answer is its status code, and for an error its causes (field, reason, message), otherwise the values that differ
 from the answer to the base. Values that differ between two runs (uids, times, revisions, allocated addresses and
@@ -55,6 +55,7 @@ __all__ = [
     "cases_of",
     "changed",
     "load",
+    "media",
     "normal_answer",
     "normal_message",
     "run",
@@ -220,6 +221,11 @@ def _set(tree: Any, steps: list[Any], value: Any) -> None:
         tree[last] = value
 
 
+def media(method: str) -> str:
+    """The media type of the body of a request."""
+    return "application/merge-patch+json" if method == "PATCH" else "application/json"
+
+
 def run(base: Base) -> Exchange:
     """Yields the requests of a base, is sent the replies, and returns the normal answers by case."""
     found: dict[str, Any] = {}
@@ -309,9 +315,9 @@ def _normal_body(body: Any) -> Any:
     if not isinstance(body, dict) or "metadata" not in body:
         return body
     body = copy.deepcopy(body)
-    metadata = body["metadata"]
-    for name in ("managedFields", "resourceVersion", "selfLink"):
-        metadata.pop(name, None)
+    for one in (body, *body.get("items", ())):
+        for name in ("managedFields", "resourceVersion", "selfLink"):
+            one["metadata"].pop(name, None)
     spec = body.get("spec")
     if body.get("kind") == "Service" and isinstance(spec, dict):
         _hide_allocations(spec)

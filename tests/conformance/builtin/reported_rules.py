@@ -19,9 +19,9 @@ import pytest
 from levelset.apiserver.registry.builtin import rules
 from levelset.apiserver.schema import field_errors
 
-__all__ = ["Place", "noted", "unreported"]
+__all__ = ["PACKAGE", "Place", "is_report", "noted", "unreported"]
 
-_PACKAGE = Path(rules.__file__).parent
+PACKAGE = Path(rules.__file__).parent
 _OF_TABLES = "<string>"  # the functions of tables are compiled from texts
 _REPORTS = (
     "duplicate",
@@ -66,14 +66,14 @@ def _noting(report: Callable[..., Any], found: set[Place]) -> Callable[..., Any]
 
 
 def _is_of_rules(file: str) -> bool:
-    return file == _OF_TABLES or _PACKAGE in Path(file).parents
+    return file == _OF_TABLES or PACKAGE in Path(file).parents
 
 
 def unreported(places: set[Place]) -> list[str]:
     """The rules that are at none of these places: file, line and text."""
     return [
-        f"{file.relative_to(_PACKAGE)}:{call.lineno}: {text.splitlines()[call.lineno - 1].strip()}"
-        for file in sorted(_PACKAGE.rglob("*.py"))
+        f"{file.relative_to(PACKAGE)}:{call.lineno}: {text.splitlines()[call.lineno - 1].strip()}"
+        for file in sorted(PACKAGE.rglob("*.py"))
         for text in (file.read_text(),)
         for call in _reporting_calls(text)
         if places.isdisjoint(
@@ -84,10 +84,11 @@ def unreported(places: set[Place]) -> list[str]:
 
 def _reporting_calls(text: str) -> list[ast.Call]:
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    return sorted((one for one in calls if _is_report(one.func)), key=lambda one: one.lineno)
+    return sorted((one for one in calls if is_report(one.func)), key=lambda one: one.lineno)
 
 
-def _is_report(function: ast.expr) -> bool:
+def is_report(function: ast.expr) -> bool:
+    """Whether a call of this function reports a cause."""
     if not isinstance(function, ast.Attribute):
         return False
     owner = function.value.id if isinstance(function.value, ast.Name) else ""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.apiserver.registry.builtin.pod_admission import SYSTEM_PRIORITIES
+from levelset.apiserver.registry.builtin.pods import SYSTEM_PRIORITIES
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
 from levelset.apiserver.verbs import create_and_update

@@ -5,7 +5,7 @@ CustomResourceDefinition becomes one per version (`registry/crd/definitions.py`)
 use.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -125,6 +125,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     record_user: Callable[[Object, Any], None] | None = None
     # When deletion begins (deletionTimestamp is set): may add finalizers, conditions, a phase.
     prepare_delete: Callable[[Object], None] | None = None
+    # Why the objects of these names cannot be deleted one by one; in a collection they are, as upstream.
+    undeletable: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     # Whether a terminating object stays although it has no finalizers (a namespace with `spec.finalizers`).
     held: Callable[[Object], bool] | None = None
     validate: Callable[[Object, Object | None], list[Cause]] | None = None

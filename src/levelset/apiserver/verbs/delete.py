@@ -72,8 +72,16 @@ async def delete(
 ) -> DeleteResult:
     """Deletes an object, or marks it for deletion if it has finalizers; marking it again changes nothing.
 
-    Raises NotFound, and Conflict if the object does not meet the preconditions.
+    Raises NotFound, Conflict if the object does not meet the preconditions, and Forbidden if its kind keeps it.
     """
+    if name in served.rules.undeletable:
+        raise status_errors.forbidden(served, name, served.rules.undeletable[name])
+    return await _delete(state, served, namespace, name, options)
+
+
+async def _delete(
+    state: ServerState, served: ServedResource, namespace: str | None, name: str, options: DeleteOptions | None
+) -> DeleteResult:
     options = DeleteOptions() if options is None else options
     if served.key(namespace, name) in state.reader.damaged:
         return await _delete_damaged(state, served, namespace, name, options)
@@ -111,7 +119,7 @@ async def delete_collection(
         is_large = len(item.value) > LARGE_OBJECT
         metadata = (await read_large(state, served, item))["metadata"] if is_large else _metadata(item)
         try:
-            await delete(state, served, metadata.get("namespace"), metadata["name"], options)
+            await _delete(state, served, metadata.get("namespace"), metadata["name"], options)
         except NotFound:
             continue
         deleted.append(served_bytes(served, item))  # as upstream, each as it was before

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.apiserver.registry.builtin.pods import DEFAULT_FILE_MODE, set_tolerations
+from levelset.apiserver.registry.builtin.pods import DEFAULT_FILE_MODE, SYSTEM_PRIORITIES, set_tolerations
 from levelset.apiserver.registry.limits.limit_ranges import claim_problem, pod_problem, set_limit_defaults
 from levelset.apiserver.registry.metadata import generate_name
 from levelset.apiserver.resources.json_members import list_member, map_member
@@ -19,10 +19,8 @@ from levelset.apiserver.resources.server_state import ServerState
 from levelset.errors import ApiError, Cause, Forbidden
 from levelset.storage import Item
 
-__all__ = ["SYSTEM_PRIORITIES", "PodAdmission", "forbidden_pod"]
+__all__ = ["PodAdmission", "forbidden_pod"]
 
-SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""The priorities that every cluster has, by the name of their class."""
 DEFAULT_ACCOUNT: Final = "default"
 TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105 - a prefix of names

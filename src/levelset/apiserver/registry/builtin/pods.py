@@ -23,6 +23,8 @@ __all__ = [
 ]
 
 DEFAULT_FILE_MODE: Final = 0o644
+SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""The priorities that every cluster has, by the name of their class."""
 _CONTAINER_GROUPS: Final = ("containers", "initContainers", "ephemeralContainers")
 # The defaults of volume sources.
 _SOURCE_DEFAULTS: Final[dict[str, Object]] = {

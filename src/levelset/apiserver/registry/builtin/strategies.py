@@ -20,7 +20,12 @@ from levelset.apiserver.registry.builtin import (
 from levelset.apiserver.registry.builtin.conversions import CURRENT_METRICS
 from levelset.apiserver.registry.builtin.defaults import DEFAULTERS
 from levelset.apiserver.registry.builtin.object_warnings import object_warnings
-from levelset.apiserver.registry.builtin.pods import prepare_pod_create, prepare_pod_part, prepare_pod_update
+from levelset.apiserver.registry.builtin.pods import (
+    SYSTEM_PRIORITIES,
+    prepare_pod_create,
+    prepare_pod_part,
+    prepare_pod_update,
+)
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import MetadataChecks, Object, Rules
 from levelset.errors import Cause
@@ -251,6 +256,7 @@ def _rules(key: tuple[str, str]) -> Rules:
         preserved_by_status=PRESERVED_BY_STATUS.get(key, ""),
         unowned=("spec",) if key == CERTIFICATE_REQUEST else (),
         prepare_delete=namespaces.prepare_namespace_delete if key == ("", "Namespace") else None,
+        undeletable=UNDELETABLE.get(key, {}),
         held=namespaces.has_namespace_finalizers if key == ("", "Namespace") else None,
         stored_again=STORED_AGAIN.get(key),
         warnings=object_warnings(*key),
@@ -411,6 +417,11 @@ PREPARE_PART: dict[tuple[str, str], PreparePart] = {
     CERTIFICATE_REQUEST: certificate_requests.prepare_part,
 }
 # What of the metadata an update of the status leaves as it is; nothing for most kinds.
+UNDELETABLE: dict[tuple[str, str], dict[str, str]] = {
+    ("scheduling.k8s.io", "PriorityClass"): dict.fromkeys(
+        SYSTEM_PRIORITIES, "this is a system priority class and cannot be deleted"
+    ),
+}
 STORED_AGAIN: Final[dict[tuple[str, str], Callable[[Object], bool]]] = {
     ("", "PersistentVolumeClaim"): lambda _claim: True,
     (BATCH, "Job"): workloads.has_labels_of_template,

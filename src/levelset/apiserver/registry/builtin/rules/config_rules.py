@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from levelset.apiserver.registry.builtin.pods import SYSTEM_PRIORITIES
 from levelset.apiserver.registry.builtin.rules.checks import (
     config_key_problems,
     dns_label,
@@ -217,15 +218,23 @@ SYSTEM_PRIORITY: Final = 1_000_000_000
 
 def _priority(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
     name, value = tree["metadata"].get("name") or "", tree.get("value") or 0
-    system = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
     if name.startswith("system-"):
-        if system.get(name) != value:
+        problem = _system_problem(name, value, is_default=tree.get("globalDefault") is True)
+        if problem:
             shown = "priority class names with 'system-' prefix are reserved for system use only"
-            detail = f"{shown}. error: {name} is not a known system priority class"
-            out.append(field_errors.forbidden("metadata.name", detail))
+            out.append(field_errors.forbidden("metadata.name", f"{shown}. error: {problem}"))
     elif value > SYSTEM_PRIORITY:
         detail = f"maximum allowed value of a user defined priority is {SYSTEM_PRIORITY}"
         out.append(field_errors.forbidden("value", detail))
+
+
+def _system_problem(name: str, value: int, *, is_default: bool) -> str:
+    fixed = SYSTEM_PRIORITIES.get(name)
+    if fixed is None:
+        return f"{name} is not a known system priority class"
+    if value != fixed:
+        return f"value of {name} PriorityClass must be {fixed}"
+    return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
 
 
 def _priority_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
