@@ -31,12 +31,21 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from levelset.client.config.loader import load_config  # noqa: E402 - the tree that this file is in
 from levelset.storage.etcd_client import EtcdClient, EtcdCredentials  # noqa: E402
 from levelset.storage.etcd_messages import EncodedConditions  # noqa: E402
-from tests.etcd.etcd_cluster import run_cluster  # noqa: E402
+from tests.etcd.etcd_cluster import EtcdCluster, run_cluster  # noqa: E402
 from tests.kube.kube_cluster import PROGRAMS, _run_apiserver  # noqa: E402
 
 MAPS = "/api/v1/namespaces/{}/configmaps"
 _numbers = itertools.count()
 _HEADLINE = "| what | levelset | kube-apiserver | times, by the clock | times, by CPU time |"
+
+
+def cpu_seconds(processes: Sequence[int]) -> float:
+    """User and system time of these processes until now."""
+    ticks = 0
+    for pid in processes:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -54,11 +63,7 @@ class Server:
     @property
     def cpu(self) -> float:
         """User and system time of all processes until now, in seconds."""
-        ticks = 0
-        for pid in self.processes:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.processes)
 
     @property
     def memory(self) -> float:
@@ -246,6 +251,20 @@ def show_limit(endpoints: str, *, many: int, turns: int) -> None:
         print(f"etcd alone, a bare loop of transactions, {writers} at a time: {best:,.0f}/s")
 
 
+def show_shares(servers: Sequence[Server], etcd: Sequence[int], *, count: int) -> None:
+    """The CPU time of a create: that of the API server, of etcd, and of this load generator, which share the cores."""
+    for connections in (1, 32):
+        for server in servers:
+            before = (server.cpu, cpu_seconds(etcd), time.process_time())
+            done = creates(server, count=count, connections=connections)
+            after = (server.cpu, cpu_seconds(etcd), time.process_time())
+            api, storage, load = [(now - then) / count * 1e6 for now, then in zip(after, before, strict=True)]
+            parts = f"API server {api:.0f}, etcd {storage:.0f}, load generator {load:.0f}"
+            print(
+                f"us of CPU per create, {connections} connection(s), {server.name}: {parts}; by the clock {1e6 / done.rate:.0f}"
+            )
+
+
 def prepare_lists(ours: Server, theirs: Server, endpoints: str, number: int) -> None:
     """Makes a namespace with so many ConfigMaps on both servers."""
     body = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "full"}}).encode()
@@ -259,14 +278,16 @@ def prepare_lists(ours: Server, theirs: Server, endpoints: str, number: int) -> 
     run(theirs, requests, connections=32, expected=b"201")
 
 
-def compare(endpoints: str, folder: Path, *, quick: bool) -> None:
+def compare(cluster: EtcdCluster, folder: Path, *, quick: bool) -> None:
     """One server each, and then two each."""
+    endpoints, etcd = cluster.endpoints, [one.pid for one in cluster.members]
     turns, many = (2, 600) if quick else (5, 3_000)
     with levelset(endpoints, folder) as ours, kube(endpoints, folder) as theirs:
         pair = (ours, theirs)
         for connections, count in ((1, many // 10), (32, many)):
             best = by_turns(pair, lambda one, c=connections, n=count: creates(one, count=n, connections=c), turns=turns)
             row(f"creates, {connections} connection(s)", *best)
+        show_shares(pair, etcd, count=many)
         watchers, events = (50, 100) if quick else (200, 300)
         best = by_turns(pair, lambda one: fan_out(one, watchers=watchers, events=events), turns=turns)
         row(f"events at {watchers} watchers, while {events} objects are created", *best)
@@ -365,7 +386,7 @@ def main() -> None:
     print(_HEADLINE, "|---|---|---|---|---|", sep="\n")
     with TemporaryDirectory(prefix="levelset-bench-") as folder, run_cluster(PROGRAMS["etcd"]) as cluster:
         if given.only != "start":
-            compare(cluster.endpoints, Path(folder), quick=given.quick)
+            compare(cluster, Path(folder), quick=given.quick)
         if given.only != "compare":
             start_and_stalls(cluster.endpoints, Path(folder), quick=given.quick)
 

@@ -57,6 +57,12 @@ class EtcdMember:
         ]
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """The process, while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, process_group=0)
