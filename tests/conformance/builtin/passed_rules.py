@@ -80,8 +80,12 @@ def nothing_remembered() -> Generator[None]:
     """Evaluates the rules for each value, also of one that was valid before."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (rule_tables, pod_spec):
-            patch.setattr(module, "encode_tree", lambda _: b"%d" % next(_numbers))
+            patch.setattr(module, "encode_tree", _never_the_same)
         yield
+
+
+def _never_the_same(_: object) -> bytes:
+    return b"%d" % next(_numbers)
 
 
 def unpassed(places: set[Place]) -> list[str]:
@@ -130,7 +134,7 @@ def _guards(call: ast.Call, parents: dict[ast.AST, ast.AST]) -> Iterator[int]:
         if isinstance(node, ast.FunctionDef):
             if node.name == "report":
                 return
-            for before in node.body[: node.body.index(inner)] if inner in node.body else ():
+            for before in itertools.takewhile(lambda one, end=inner: one is not end, node.body):
                 if isinstance(before, (*_CONDITIONS, ast.For, ast.Try)):
                     yield from _lines(before)
             break
