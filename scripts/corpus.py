@@ -85,16 +85,18 @@ def write_facts(facts: Facts, folder: Path = FACTS) -> None:
 
 
 def recorded_only(contents: Sequence[tuple[str, Contents]], facts: Facts) -> list[tuple[str, Contents]]:
-    """The contents with the definitions that were recorded of each source; if one is missing, no other replaces it."""
-    return [
-        (
-            source,
-            Contents(
-                {n: b for n, b in one.definitions.items() if f"definition {n}" in facts.get(source, {})}, one.objects
-            ),
-        )
-        for source, one in contents
-    ]
+    """The contents with the definitions that were recorded of each source; if one is missing, no other replaces it.
+
+    Unless the corpus is whole, samples are those that were recorded, too: others are of a source that has them first.
+    """
+    is_whole = len(contents) == len(facts)
+
+    def of_source(source: str, one: Contents) -> Contents:
+        known = facts.get(source, {})
+        definitions = {name: body for name, body in one.definitions.items() if f"definition {name}" in known}
+        return Contents(definitions, tuple(each for each in one.objects if is_whole or each.where in known))
+
+    return [(source, of_source(source, one)) for source, one in contents]
 
 
 def compare(facts: Facts, answered: Facts, sources: Sequence[str], *, is_whole: bool = True) -> list[Comparison]:

@@ -98,6 +98,19 @@ def test_a_definition_of_a_module_that_is_missing_is_not_taken_from_another() ->
     assert recorded_only(contents, facts)[0][1].definitions == {}
 
 
+def test_a_sample_that_another_module_has_first_is_left_out_without_that_module() -> None:
+    documents = (Document("same.yaml#0", thing("a")), Document("own.yaml#0", thing("b")))
+    contents = [("two", Contents({"things.example.com": definition()}, documents))]
+    two = {"definition things.example.com": [201, "x"], "own.yaml#0": [201, "y"]}
+    found = recorded_only(contents, {"one": {"same.yaml#0": [201, "z"]}, "two": two})
+    assert [one.where for one in join(found).samples] == ["own.yaml#0"]
+
+
+def test_a_sample_that_was_not_recorded_is_new_in_the_whole_corpus() -> None:
+    contents = [("one", Contents({}, (Document("new.yaml#0", thing("a")),)))]
+    assert [one.where for one in recorded_only(contents, {"one": {}})[0][1].objects] == ["new.yaml#0"]
+
+
 def test_the_corpus_is_recorded_for_every_source() -> None:
     facts = read_facts()
     assert set(facts) == {one.name for one in read_sources()}
