@@ -416,6 +416,8 @@ class _Writer:
         if method == "DELETE" and "namespaces/${ns}/" not in path:
             method = "GET"
         step: Step = {"do": f"{method} {path}"}
+        if method in ("GET", "HEAD") and path.endswith(f"{obj.kind.plural}/") and not obj.kind.namespaced:
+            step["query"] = {"fieldSelector": f"metadata.name={obj.name}"}  # not the objects of other sequences
         if method in ("PUT", "POST", "PATCH"):
             step["body"] = self.body(obj.kind, obj.tree)
         if method == "PATCH":

@@ -4,6 +4,7 @@ What cannot be compared at all is left out by the normal form (`normal_form.py`)
 addresses and ports, the words about bodies that cannot be read, and the status of new definitions.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -67,9 +68,17 @@ def _bytes_of_revision(step: Any, theirs: Any, ours: Any) -> bool:
 
 
 def _bytes_of_parameters(step: Any, theirs: Any, ours: Any) -> bool:
-    places = {one.path for one in differences(theirs, ours)}
-    is_device = any(one in (step.get("do") or "") for one in ("/deviceclasses/", "/resourceclaims/"))
-    return is_device and theirs["status"] == ours["status"] == 200 and places == {"body.metadata.generation"}
+    """Parameters that are written in other bytes count as changed there, which what is immutable may not be."""
+    if not any(f"/{one}/" in (step.get("do") or "") for one in ("deviceclasses", "resourceclaims")):
+        return False
+    if theirs["status"] == ours["status"] == 200:
+        places = {one.path.partition("metadata.")[2] for one in differences(theirs, ours)}
+        return all(one.startswith(("generation", "managedFields")) for one in places)
+    causes = (((theirs.get("body") or {}).get("details") or {}).get("causes")) or [{}]
+    is_refused = [(one.get("field"), "field is immutable" in one.get("message", "")) for one in causes] == [
+        ("spec", True)
+    ]
+    return is_refused and ours["status"] == 200 and '"parameters"' in json.dumps(ours["body"])
 
 
 def _removed_namespace(step: Any, theirs: Any, ours: Any) -> bool:

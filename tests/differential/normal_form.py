@@ -16,6 +16,8 @@ __all__ = ["Answer", "Difference", "Known", "differences", "normal_form", "signa
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"(20[0-9]{2}-[0-9]{2}-[0-9]{2})T[0-9:]+(\.[0-9]+)?Z")
 _ADDRESS = re.compile(r"\b10\.96\.[0-9]+\.[0-9]+\b")
+_SELF = re.compile(r"\bselfType[0-9]+")  # of a type in a message about an expression
+_VOLUME = re.compile(r"(?<=spec\.template\.spec\.)volumes\[[0-9]+\]")
 _NODE_PORT = re.compile(r":3[0-2][0-9]{3}/")  # of a cell of a table
 _VERSIONS = re.compile(
     r"(in record|in the precondition|object meta:|resource version:|(?:UID|Version) in precondition:)\s*\(?[0-9]+\)?"
@@ -99,12 +101,18 @@ def normal_form(answer: Answer, body: Any, known: Known, *, has_body: bool = Tru
     found: dict[str, Any] = {"status": answer.status}
     for name, values in headers.items():
         if values:
-            found[name] = [_text(one, known) for one in values]
+            found[name] = _sorted_formats([_text(one, known) for one in values])
     if answer.status < 300 and b"\n  " in answer.body and answer.body.startswith(b"{"):
         found["pretty"] = True
     if body != "":
         found["body"] = _normal_body(body, known, has_body)
     return found
+
+
+def _sorted_formats(values: list[str]) -> list[str]:
+    """Warnings with those about formats sorted: upstream has one for each member of a schema, in no order."""
+    formats = iter(sorted(one for one in values if "unrecognized format" in one))
+    return [next(formats) if "unrecognized format" in one else one for one in values]
 
 
 def _normal_body(body: Any, known: Known, has_body: bool) -> Any:
@@ -136,6 +144,8 @@ def _normal_status(body: Any, has_body: bool) -> Any:
         elif not found.get("details"):
             del found["message"]  # what is wrong with a JSON patch
     causes = (found.get("details") or {}).get("causes")
+    if causes and found["details"].get("kind") == "StatefulSet":  # its claims become volumes in no order
+        causes = [{**one, "field": _VOLUME.sub("volumes[]", one.get("field") or "")} for one in causes]
     if causes:
         # Members of maps have no order in Go, so causes below one are sorted.
         found["details"] = found["details"] | {
@@ -169,7 +179,7 @@ def _shortened(message: str) -> str:
         return "failed to create typed patch object"
     if message.startswith("unknown patch type") or "declared merge key" in message or "merge key" in message:
         return "unknown patch type"
-    if "$patch" in message:
+    if "$patch" in message or message.startswith("list element types are not identical"):
         return "unknown patch type"
     message = re.sub(r"(duplicate nodePort: \{\w+) 3[0-2][0-9]{3}\}", r"\1 <port>}", message)
     return re.sub(r"Key: [^,]*", "Key: <key>", message)
@@ -178,7 +188,7 @@ def _shortened(message: str) -> str:
 def _cause_message(cause: Any) -> str:
     if cause.get("field") == "patch":
         return "Invalid value"  # how the result of a patch cannot be decoded
-    message = normal_message(cause.get("message", ""))
+    message = _SELF.sub("selfType", normal_message(cause.get("message", "")))
     return re.sub(r"\b3[0-2][0-9]{3}\b", "<port>", message) if "nodePort" in cause.get("field", "") else message
 
 

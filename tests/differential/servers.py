@@ -10,7 +10,8 @@ import http.client
 import json
 import ssl
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from datetime import datetime
 from random import Random
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
@@ -118,11 +119,11 @@ def _events(data: bytes) -> tuple[Any, ...]:
 
 
 @contextlib.asynccontextmanager
-async def open_ours() -> AsyncGenerator[OurServer]:
+async def open_ours(now: Callable[[], datetime] = utc_now) -> AsyncGenerator[OurServer]:
     """Starts our server in memory, without its controllers."""
     load_package_data()
     components = build_components(
-        MemoryStorage(), authenticator=Authenticator({}), now=utc_now, random=Random(0), rbac=True
+        MemoryStorage(), authenticator=Authenticator({}), now=now, random=Random(0), rbac=True
     )
     await components.start()
     controllers: tuple[Any, ...] = (

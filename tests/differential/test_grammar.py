@@ -47,3 +47,12 @@ def test_every_sequence_is_json_and_stays_in_its_namespace_or_uses_its_id():
         for step in steps:
             path = step.get("watch") or step["do"].partition(" ")[2]
             assert "/namespaces/builtin/" not in path
+
+
+def test_lists_of_the_whole_cluster_select_what_is_of_their_sequence():
+    plurals = {one.plural for one in KNOWN.kinds if not one.namespaced}
+    lists = [step for step in STEPS if step.get("do", "").startswith("GET ")]
+    for step in lists:
+        parts = step["do"].rstrip("/").split("/")
+        if parts[-1] in plurals and (step["do"].endswith("/") or "query" in step):
+            assert step["query"]["fieldSelector"].startswith("metadata.name="), step

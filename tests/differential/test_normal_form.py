@@ -84,3 +84,32 @@ def test_an_intended_difference_has_a_reason_and_another_one_has_none():
     theirs = {"status": 201, "body": {"metadata": {"finalizers": ["kubernetes.io/vac-protection"]}}}
     assert "finalizer" in intended.reason(step, theirs, {"status": 201, "body": {"metadata": {}}})
     assert intended.reason(step, theirs, {"status": 422, "body": {}}) == ""
+
+
+def test_what_has_no_order_in_go_is_sorted():
+    formats = [("warning", f'299 - "unrecognized format \\"{one}\\""') for one in "ba"]
+    found = normal({}, headers=(("warning", "first"), *formats))["warning"]
+    assert [one[:5] for one in found] == ["first", "299 -", "299 -"]
+    assert found[1:] == sorted(found[1:])
+    cause = {"field": "spec.template.spec.volumes[1].name", "message": "Required value", "reason": "R"}
+    status = {
+        "kind": "Status",
+        "reason": "Invalid",
+        "message": "",
+        "details": {"kind": "StatefulSet", "causes": [cause]},
+    }
+    assert normal(status, 422)["body"]["details"]["causes"][0]["field"] == "spec.template.spec.volumes[].name"
+
+
+def test_the_random_name_of_a_type_is_left_out():
+    cause = {"field": "a", "message": "no overload for '(selfType731396660.spec, int)'", "reason": "R"}
+    status = {"kind": "Status", "reason": "Invalid", "message": "", "details": {"causes": [cause]}}
+    assert "(selfType.spec, int)" in normal(status, 422)["body"]["details"]["causes"][0]["message"]
+
+
+def test_parameters_in_other_bytes_may_be_refused_as_a_change():
+    step = {"do": "PATCH /apis/resource.k8s.io/v1/namespaces/${ns}/resourceclaims/a"}
+    cause = {"field": "spec", "message": "Invalid value: <value>: field is immutable"}
+    theirs = {"status": 422, "body": {"details": {"causes": [cause]}}}
+    assert "bytes" in intended.reason(step, theirs, {"status": 200, "body": {"spec": {"parameters": {}}}})
+    assert intended.reason(step, theirs, {"status": 200, "body": {"spec": {}}}) == ""

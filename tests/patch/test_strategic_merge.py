@@ -535,3 +535,19 @@ def test_without_a_shape_it_is_a_merge_patch_that_prunes(document, patch):
 def test_an_empty_patch_changes_nothing(document):
     assert apply_strategic(document, {}, SHAPE) == document
     assert make_strategic(document, document, SHAPE) == {}
+
+
+def test_the_items_of_a_list_are_merged_before_the_key_of_the_next_one_is_missed() -> None:
+    document = {"spec": {"template": {"spec": {"containers": [{"name": "a", "volumeMounts": [{"mountPath": "/a"}]}]}}}}
+    mounts: list[Any] = [{"mountPath": "/a", "$retainKeys": []}, {}]
+    patch = {"spec": {"template": {"spec": {"containers": [{"name": "a", "volumeMounts": mounts}]}}}}
+    with pytest.raises(BadPatch, match="does not retain it"):
+        apply_strategic(document, patch, DEPLOYMENT)
+    mounts[1] = "text"
+    with pytest.raises(BadPatch, match="must be an object with mountPath"):
+        apply_strategic(document, patch, DEPLOYMENT)
+
+
+def test_a_value_of_any_type_can_be_removed_as_a_whole() -> None:
+    patch = {"data": {"a": {}, "$patch": "delete"}}
+    assert apply_strategic({"data": {"a": {}}}, patch, builtin("apps", "ControllerRevision")) == {"data": {}}

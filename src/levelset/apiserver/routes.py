@@ -35,15 +35,14 @@ from levelset.apiserver.wire.negotiation import (
     PLAIN_JSON,
     Purpose,
     ResponseFormat,
-    check_body_type,
     check_stream,
     media_type,
     negotiate,
+    options_of_body,
     read_object,
 )
 from levelset.apiserver.wire.request_options import (
     DeleteOptions,
-    OptionsKind,
     WriteOptions,
     delete_options,
     is_true,
@@ -59,7 +58,7 @@ from levelset.apiserver.wire.status_errors import (
     too_large,
     unsupported_verb,
 )
-from levelset.errors import ApiError, BadRequest, Invalid
+from levelset.errors import ApiError, BadRequest
 from levelset.http import Request, Response
 from levelset.objects.field_selectors import escape_field_value
 from levelset.objects.json_tree import is_map
@@ -299,7 +298,7 @@ def _watch(call: Call) -> HandlerResult:
 async def _create(call: Call) -> Response:
     state, served, request = call.state, call.served, call.request
     chosen = negotiate(request.headers.find("accept"), "object", custom=served.custom)
-    options = _options_of_body(request, "CreateOptions", custom=served.custom)
+    options = options_of_body(request, "CreateOptions", custom=served.custom)
     try:
         body = read_object(request, custom=served.custom)
     except BadRequest as error:
@@ -323,15 +322,6 @@ def _unread(call: Call, error: BadRequest) -> BadRequest:
         return error
     problem = "couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)"
     return BadRequest(f"the object provided is unrecognized (must be of type {call.served.kind}): {problem}")
-
-
-def _options_of_body(request: Request, kind: OptionsKind, *, subresource: str = "", custom: bool) -> WriteOptions:
-    """As `write_options`; as upstream, a body of an unknown type is refused before options that are invalid."""
-    try:
-        return write_options(request, kind, subresource=subresource)
-    except Invalid:
-        check_body_type(request, custom=custom)
-        raise
 
 
 def _with_admission(call: Call, options: WriteOptions) -> WriteOptions:
@@ -405,8 +395,11 @@ def _review(call: Call) -> Response:
     if len(request.body) > access_reviews.MAX_REVIEW_BYTES:
         raise too_large(access_reviews.MAX_REVIEW_BYTES)
     chosen = negotiate(request.headers.find("accept"), "part")
-    options = _options_of_body(request, "CreateOptions", custom=False)
-    body = read_object(request)
+    options = options_of_body(request, "CreateOptions", custom=False)
+    try:
+        body = read_object(request)
+    except BadRequest as error:
+        raise _unread(call, error) from error
     if body.duplicates:
         options = replace(options, duplicates=body.duplicates)
     # What is wrong is found by the evaluation.
@@ -445,7 +438,7 @@ async def _update(call: Call) -> Response:
     chosen = call.chosen
     part, name = path.subresource, path.name or ""
     custom = served.custom and part != "scale"
-    options = _options_of_body(request, "UpdateOptions", subresource=part, custom=custom)
+    options = options_of_body(request, "UpdateOptions", subresource=part, custom=custom)
     body = read_object(request, custom=custom)
     if body.duplicates:
         options = replace(options, duplicates=body.duplicates)
@@ -621,7 +614,10 @@ def _with_warnings(response: Response, warnings: list[str]) -> Response:
 def _decode_refused(call: Call, options: WriteOptions) -> None:
     """Decodes the body of a refused update for its warnings; raises BadRequest if it is no object of the kind."""
     body = read_object(call.request, custom=call.served.custom)
-    strategy.decode_replacement(call.served, call.namespace, call.name, body.tree, options)
+    try:
+        strategy.decode_replacement(call.served, call.namespace, call.name, body.tree, options)
+    except ApiError as error:
+        raise _warned(error, options)  # noqa: B904 - it is the same error
 
 
 def _warned(error: ApiError, options: WriteOptions) -> ApiError:

@@ -97,11 +97,13 @@ class RuleNode(msgspec.Struct):
     values: "RuleNode | None" = None
     items: "RuleNode | None" = None
     all_of: list["RuleNode"] = []
+    broken: list[str] = []
+    """Why rules could not be compiled."""
 
     @property
     def is_idle(self) -> bool:
         """Whether there are no rules here or below."""
-        return not (self.rules or self.properties or self.values or self.items or self.all_of)
+        return not (self.rules or self.properties or self.values or self.items or self.all_of or self.broken)
 
     def key_of(self, item: Any) -> tuple[Any, ...] | None:
         """The key of an item of a keyed list; None if it has none."""
@@ -201,6 +203,7 @@ def _text(rule: Mapping[str, Any], name: str) -> str:
 RULE_LIMIT = 10_000_000  # the maximum estimated cost of one rule
 SCHEMA_LIMIT = 100_000_000  # the maximum estimated cost of all rules of a schema together
 _KEYWORD = "x-kubernetes-validations"
+_SELF = "selfType0"  # upstream has a random number
 _CONTAINERS = frozenset({dict, list})
 _TYPES = frozenset({"array", "boolean", "integer", "number", "object", "string"})
 _MAX_DEPTH = 100
@@ -232,10 +235,10 @@ def _check_texts(schema: Schema, path: str, ruled: set[int]) -> Iterator[Finding
                 yield from _check_texts(each, f"{path}.{name}[{index}]", ruled)
 
 
-def build_rules(schema: Schema, path: str) -> tuple[RuleNode, list[Finding]]:
-    """The compiled rules of the schema at this path, and the errors found in them."""
+def build_rules(schema: Schema, path: str, *, is_root: bool = True) -> tuple[RuleNode, list[Finding]]:
+    """The compiled rules of the schema at this path, which may be that of a resource, and the errors found in them."""
     builder = _Builder(schema)
-    root = builder.node(schema, schema, _SchemaLocation(path, is_root=True))
+    root = builder.node(schema, schema, _SchemaLocation(path, is_root=is_root))
     return root, [*builder.findings, *builder.total(path)]
 
 
@@ -257,6 +260,8 @@ class _SchemaLocation(msgspec.Struct, frozen=True):
     is_ruled: bool = False
     is_untyped: bool = False
     """Whether it is inside of a schema with rules, from which on a type is none that expressions know."""
+    is_misplaced: bool = False
+    """Whether it is of the items of what is no list, or the values of what is no map, inside of a schema with rules."""
 
     def child(self, suffix: str, schema: Schema, parent: Schema) -> "_SchemaLocation":
         most = _most(parent)
@@ -267,6 +272,7 @@ class _SchemaLocation(msgspec.Struct, frozen=True):
             times=None if most is None or self.times is None else min(self.times * most, LARGEST),
             unrelated=self.unrelated or (self.path if _is_unrelated(parent) else ""),
             depth=self.depth + 1,
+            is_misplaced=False,
         )
 
 
@@ -288,6 +294,8 @@ def _is_unrelated(schema: Schema) -> bool:
 class _Builder:
     def __init__(self, schema: Schema) -> None:
         self.findings: list[Finding] = []
+        self._failed = ""
+        """Why the last rule could not be compiled."""
         self._texts = 0
         """How many of the findings are about the texts of rules: the rules around them are not compiled."""
         self._ruled: set[int] = set()
@@ -336,7 +344,8 @@ class _Builder:
         for name, attribute in (("additionalProperties", "values"), ("items", "items")):
             inner, outer = _part(schema, name), _part(values, name)
             if inner and outer and id(inner) in self._ruled:
-                below = self.node(inner, outer, place.child(name, inner, values))
+                is_misplaced = place.is_ruled and found.kind != ("array" if name == "items" else "object")
+                below = self.node(inner, outer, replace(place.child(name, inner, values), is_misplaced=is_misplaced))
                 if not below.is_idle:
                     setattr(found, attribute, below)
         for index, each in enumerate(schema.get("allOf") or ()):
@@ -359,12 +368,16 @@ class _Builder:
         self._texts += len(wrong)
         if wrong or not is_sound:
             return
+        if place.is_misplaced:
+            message = "failed to convert to declType for CEL validation rules"
+            self.findings.append(Finding(f"{place.path}.{_KEYWORD}", "InternalError", message))
+            return
         if place.is_untyped:
             message = "internal error: failed to construct type information for x-kubernetes-validations rules"
             problem = f"{message}: unable to convert structural schema to CEL declarations"
             self.findings.append(Finding(f"{place.path}.{_KEYWORD}", "InternalError", problem))
             return
-        kind = declared_type(values, is_root=place.is_root)
+        kind = declared_type(values, is_root=place.is_root, name=_SELF)
         if kind is None:
             message = "internal error: failed to retrieve type information for x-kubernetes-validations"
             self.findings.append(Finding(f"{place.path}.{_KEYWORD}", "InternalError", message))
@@ -374,11 +387,15 @@ class _Builder:
             compiled = self._rule(rule, kind, values, place, f"{place.path}.{_KEYWORD}[{index}]")
             if compiled is not None:
                 found.rules.append(compiled)
+            elif self._failed:
+                found.broken.append(self._failed)
 
     def _rule(self, rule: Schema, kind: Type, values: Schema, place: _SchemaLocation, path: str) -> Rule | None:
         is_optional = rule.get("optionalOldSelf") is True
         known = Declarations({"self": kind, "oldSelf": optional_of(kind) if is_optional else kind})
+        before = len(self.findings)
         program = self._compiled(rule, "rule", known, path)
+        self._failed = self.findings[before].message if program is None else ""
         self._check_former(rule, program, place, path)
         if program is None:
             return None
@@ -491,10 +508,22 @@ class Rules:
             run.visit(self._root, "", (new, old), _Correlation(new, old) if old is not None else None)
         return run.findings
 
+    def check_default(self, value: Any) -> list[Finding]:
+        """The errors in a default: as a value that stays as it is, and as a new one."""
+        for old in (value, None):
+            run = _Check()
+            with contextlib.suppress(_BudgetSpent):
+                run.visit(self._root, "", (value, old), None)
+            if run.findings:
+                return run.findings
+        return []
 
-def compile_rules(schema: Mapping[str, Any], path: str = "spec.validation.openAPIV3Schema") -> Rules:
-    """Compiles the rules of a structural schema at the root of a resource; `path` is the schema's, for errors."""
-    root, problems = build_rules(schema, path)
+
+def compile_rules(
+    schema: Mapping[str, Any], path: str = "spec.validation.openAPIV3Schema", *, is_root: bool = True
+) -> Rules:
+    """Compiles the rules of a structural schema, by default at the root of a resource; `path` is for errors."""
+    root, problems = build_rules(schema, path, is_root=is_root)
     return Rules(root, tuple(problems))
 
 
@@ -539,6 +568,8 @@ class _Check:
             return
         if node.rules:
             self._rules(node, path, pair, past)
+        for problem in node.broken:
+            self.findings.append(Finding(path, _INVALID, f"rule compile error: {problem}", node.kind))
         for each in node.all_of:
             self.visit(each, path, pair, past)
         if is_list(new) and node.items is not None:

@@ -225,7 +225,7 @@ def _merge_member(
     elif order is not None:
         result[name] = _ordered_list(old, change, order, shape, where)
     elif isinstance(change, dict) and isinstance(old, dict) and "replace" not in shape.strategies:
-        if shape.opaque:
+        if shape.opaque and mode_of(change, where) == "merge":
             _check_opaque(old, change)
         result[name] = _merged_map(old, change, shape, where)
     elif isinstance(change, list) and isinstance(old, list) and "merge" in shape.strategies:
@@ -262,7 +262,8 @@ def _merged_list(old: list[Tree], change: list[Tree], shape: Shape, where: Where
         return [_Entry(copy_tree(item), None) for item in rest]
     if shape.merge_key is None:
         return _merged_set(old, change, where)
-    keys = [_item_key(item, shape.merge_key, (*where, index)) for index, item in enumerate(change)]
+    _check_maps(change, shape.merge_key, where)
+    keys = [_key_of(item, shape.merge_key) for item in change]
     gone = {key for key, item in zip(keys, change, strict=True) if deletes_itself(item, where)}
     entries: list[_Entry] = []
     known: dict[Hashable, int] = {}
@@ -273,6 +274,8 @@ def _merged_list(old: list[Tree], change: list[Tree], shape: Shape, where: Where
             entries.append(_Entry(item, place))
     for index, (key, item) in enumerate(zip(keys, change, strict=True)):
         inner = (*where, index)
+        if key is None:
+            _check_key(item, shape.merge_key, inner)
         if deletes_itself(item, inner) or key is None:
             continue
         if key in known:
@@ -404,15 +407,21 @@ def _check_order(order: list[Hashable], keys: list[Hashable], where: Where) -> N
             raise BadPatch(f"{full} sets an item out of the order that {ORDER}/{where[-1]} gives", field=full)
 
 
-def _item_key(item: Tree, merge_key: str, where: Where) -> Hashable:
-    """The merge key's value of an item of a patch; None for an item that is nothing but `$patch: merge`."""
-    full = json_tree.format_path(where)
-    if not isinstance(item, dict):
-        raise BadPatch(f"{full} must be an object with {merge_key}, the list's merge key", field=full)
-    key = _key_of(item, merge_key)
-    if key is None and item != {"$patch": "merge"}:
+def _check_maps(items: list[Tree], merge_key: str, where: Where) -> None:
+    """Refuses the items of a patch if one is no map, before any is merged."""
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            full = json_tree.format_path((*where, index))
+            raise BadPatch(f"{full} must be an object with {merge_key}, the list's merge key", field=full)
+        if deletes_itself(item, (*where, index)):
+            _check_key(item, merge_key, (*where, index))
+
+
+def _check_key(item: Tree, merge_key: str, where: Where) -> None:
+    """Refuses an item of a patch without the merge key, unless it is nothing but `$patch: merge`."""
+    if _key_of(item, merge_key) is None and item != {"$patch": "merge"}:
+        full = json_tree.format_path(where)
         raise BadPatch(f"{full} has no {merge_key}, the list's merge key", field=full)
-    return key
 
 
 def _key_of(item: Tree, merge_key: str | None) -> Hashable | None:

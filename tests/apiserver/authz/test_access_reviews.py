@@ -56,6 +56,28 @@ def test_a_contradictory_review_is_invalid(kind: str, spec: dict[str, Any], fiel
     assert any(field.lower() in cause.field.lower() for cause in caught.value.causes)
 
 
+@pytest.mark.parametrize(
+    ("selector", "problem"),
+    [
+        ({"labelSelector": {"requirements": [{"key": "a", "operator": "Odd"}]}}, "labelSelector ignored"),
+        (
+            {"labelSelector": {"requirements": [{"key": "a", "operator": "Odd"}, {"key": "a", "operator": "Exists"}]}},
+            "labelSelector partially ignored",
+        ),
+        ({"labelSelector": {"requirements": [{"key": "a", "operator": "In", "values": ["b"]}]}}, ""),
+        ({"fieldSelector": {"requirements": [{"key": "a", "operator": "Exists"}]}}, "fieldSelector ignored"),
+        (
+            {"fieldSelector": {"requirements": [{"key": "a"}, {"key": "b", "operator": "In", "values": ["c"]}]}},
+            "fieldSelector partially ignored",
+        ),
+    ],
+)
+def test_a_selector_that_cannot_be_parsed_is_ignored_with_a_remark(selector: Any, problem: str) -> None:
+    found = status("SubjectAccessReview", {"user": "x", "resourceAttributes": {"verb": "get", **selector}})
+    expected = f"spec.resourceAttributes.{problem} due to parse error" if problem else None
+    assert found.get("evaluationError") == expected
+
+
 def test_a_self_subject_review_returns_the_user() -> None:
     user = status("SelfSubjectReview", {}, STRANGER, "authentication.k8s.io")["userInfo"]
     assert user == {"username": "alice", "groups": ["system:authenticated"], "uid": "u-1"}

@@ -38,7 +38,7 @@ def new_object(tree: Tree, **changes: Any) -> Tree:
     state, served = make_state(make_served(**changes))
     decoded = decode_new(served, "x", tree, WriteOptions())
     complete_new(state, served, "x", tree, decoded, options=WriteOptions())
-    validate_new(state, served, tree, decoded.causes)
+    validate_new(state, served, tree, decoded.causes, WriteOptions())
     return tree
 
 

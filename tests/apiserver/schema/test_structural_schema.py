@@ -126,3 +126,27 @@ def test_an_embedded_object_in_a_default_is_invalid_and_not_undecodable() -> Non
     for default in ({"apiVersion": 1, "kind": "A"}, {"apiVersion": "v1", "kind": "A", "metadata": {"labels": 3}}):
         schema = {"type": "object", "properties": {"a": {**embedded, "default": default}}}
         assert [reason for _, reason in found(schema)] == ["Invalid"]
+
+
+def test_a_dialect_is_refused_only_if_nothing_else_is_wrong() -> None:
+    dialect = {"$schema": "https://json-schema.org/schema", **TEXT}
+    whole = {"type": "object", "properties": {"a": dialect}}
+    assert [one.message for one in check_structural(whole, "s")] == [
+        "Invalid value: \"\": OpenAPIV3Schema 'schema' is not supported"
+    ]
+    assert found({**dialect, "id": "x"}) == [("id", "Forbidden")]
+
+
+def test_an_empty_keyword_counts_at_the_root_beside_a_status_subresource() -> None:
+    whole = {"type": "object", "patternProperties": {}}
+    assert check_structural(whole, "s") == []
+    assert [one.field for one in check_structural(whole, "s", status=True)] == ["s"]
+
+
+def test_what_is_wrong_with_a_default_is_named_by_its_place_in_the_default() -> None:
+    inner = {"type": "object", "properties": {"p": {**TEXT, "not": {"enum": ["x"]}}}, "default": {"p": "x"}}
+    (cause,) = check_structural({"type": "object", "properties": {"a": inner}}, "s")
+    assert (cause.field, cause.message) == (
+        "s.properties[a].default",
+        'Invalid value: "": "p" must not validate the schema (not)',
+    )

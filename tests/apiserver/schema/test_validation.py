@@ -209,3 +209,15 @@ def test_accepts_is_true_only_for_surely_valid_values(value: Any) -> None:
     head = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}
     assert schema.accepts({**head, "spec": {"a": "x"}})
     assert not schema.accepts({**head, "spec": value})
+
+
+@pytest.mark.parametrize("limit", ["maximum", "minimum", "multipleOf"])
+def test_a_limit_that_is_no_number_of_its_type_makes_every_number_wrong(limit: str) -> None:
+    schema = spec(a={"type": "integer", "format": "int32", limit: -1e10 if limit == "minimum" else 1e10})
+    _, outcome = admitted(schema, {"a": 0})
+    assert "with format int32 in spec.a" in str(outcome.causes)
+
+
+def test_alternatives_of_which_none_fits_say_so() -> None:
+    _, outcome = admitted(spec(a={"type": "integer", "allOf": [{"minimum": 2}, {"minimum": 3}]}), {"a": 1})
+    assert '"spec.a" must validate all the schemas (allOf). None validated' in str(outcome.causes)

@@ -79,6 +79,25 @@ async def test_a_field_that_the_schema_does_not_have_is_reported_before_a_confli
         await apply(state, served, widget(spec={"color": "blue", "odd": 1}), "m2")
 
 
+async def test_a_list_in_place_of_a_quantity_is_reported_before_a_conflict() -> None:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}}}
+    state, served = make_state(make_served(schema=lambda: compile_schema(schema)))
+    await apply(state, served, widget(spec={"a": "x"}))
+    with pytest.raises(ApiError, match=r"spec\.a: expected string"):
+        await apply(state, served, widget(spec={"a": []}), "m2")
+
+
+async def test_a_conflict_comes_before_another_namespace() -> None:
+    state, served = make_state()
+    await apply(state, served, widget(spec={"color": "red"}))
+    elsewhere = widget(spec={"color": "blue"})
+    elsewhere["metadata"]["namespace"] = "other"
+    with pytest.raises(ApplyConflict):
+        await apply(state, served, elsewhere, "m2")
+    with pytest.raises(BadRequest, match="does not match the namespace"):
+        await apply(state, served, elsewhere, "m2", force=True)
+
+
 @pytest.mark.parametrize("as_yaml", [False, True])
 async def test_a_field_that_the_schema_does_not_have_cannot_be_applied_to_an_object_that_exists(as_yaml: bool) -> None:
     state, served = make_state()

@@ -311,6 +311,10 @@ def test_a_page_filled_by_the_very_last_item_has_no_token() -> None:
     assert Recorded(*"ba", selected="a").page(query(limit="1", labelSelector="l=1")).token != ""
 
 
+def test_a_page_of_the_only_object_with_a_name_has_no_token() -> None:
+    assert Recorded("a", "ab").page(query(limit="1", fieldSelector="metadata.name=a")).token == ""
+
+
 def test_a_name_selector_narrows_the_storage_prefix() -> None:
     storage = Recorded("a", "ab")
     assert names(storage.page(query(fieldSelector="metadata.name=a"))) == ["a"]

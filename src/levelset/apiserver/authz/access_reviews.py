@@ -10,7 +10,11 @@ from levelset.apiserver.authn.request_attributes import RequestAttributes
 from levelset.apiserver.authn.service_account_tokens import AUDIENCE
 from levelset.apiserver.authn.users import MASTERS, User, user_info
 from levelset.apiserver.authz.rbac import Decision, PolicyRule
-from levelset.apiserver.registry.builtin.rules.checks import check_label_requirement, is_set_operator
+from levelset.apiserver.registry.builtin.rules.checks import (
+    check_label_requirement,
+    is_set_operator,
+    label_key_problems,
+)
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
 from levelset.apiserver.resources.server_state import ServerState
@@ -18,6 +22,7 @@ from levelset.apiserver.schema import field_errors
 from levelset.apiserver.wire import status_errors
 from levelset.errors import BadRequest, BadSelector, Cause, Invalid
 from levelset.objects import FieldSelector, LabelSelector
+from levelset.objects.names import is_label_value
 
 __all__ = ["evaluate_review", "is_review"]
 
@@ -191,19 +196,33 @@ def _check_selectors(resource: Any) -> list[Cause]:
 
 
 def _ignored_selectors(resource: Object) -> list[str]:
-    """The selectors that cannot be parsed, without which the access is decided."""
+    """The selectors that cannot be parsed, and whether a part of them can be: the access is decided without."""
     found: list[str] = []
-    for name, parse in (("fieldSelector", FieldSelector.parse), ("labelSelector", LabelSelector.parse)):
-        selector = map_member(resource, name)
-        operators = {one.get("operator") or "" for one in list_member(selector, "requirements")}
+    kinds: tuple[tuple[str, Callable[[str], object], Callable[[Object], bool]], ...] = (
+        ("fieldSelector", FieldSelector.parse, _is_field_requirement),
+        ("labelSelector", LabelSelector.parse, _is_label_requirement),
+    )
+    for name, parse, is_valid in kinds:
+        selector, place = map_member(resource, name), f"spec.resourceAttributes.{name}"
+        requirements = [is_valid(one) for one in list_member(selector, "requirements")]
         try:
             parse(selector.get("rawSelector") or "")
         except BadSelector:
-            found.append(f"spec.resourceAttributes.{name}")
-        else:
-            if not _OPERATORS.issuperset(operators):  # those of a newer server
-                found.append(f"spec.resourceAttributes.{name}")
+            requirements = requirements or [False]
+        if not all(requirements):  # such as those of a newer server
+            found.append(f"{place} partially" if any(requirements) else place)
     return found
+
+
+def _is_field_requirement(one: Object) -> bool:
+    return one.get("operator") in ("In", "NotIn") and len(list_member(one, "values")) == 1
+
+
+def _is_label_requirement(one: Object) -> bool:
+    operator, values = one.get("operator"), list_member(one, "values")
+    if operator not in _OPERATORS or label_key_problems(one.get("key") or ""):
+        return False
+    return bool(values) is (operator in ("In", "NotIn")) and all(map(is_label_value, values))
 
 
 def _check_local(tree: Object, resource: Any, path: Any) -> list[Cause]:

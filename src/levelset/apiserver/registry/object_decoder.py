@@ -103,7 +103,7 @@ def check_name_and_namespace(tree: Tree, namespace: str | None, name: str | None
     """Checks name, which an update must have, and namespace against the request; raises BadRequest."""
     metadata = tree["metadata"]
     found = metadata.get("namespace")
-    if found is not None and namespace is not None and found != namespace:
+    if found and namespace is not None and found != namespace:
         problem = f"the namespace of the provided object does not match the namespace sent on the request: {found!r}"
         raise BadRequest(f"{problem} is not {namespace!r}")
     if name is not None and not metadata.get("name"):

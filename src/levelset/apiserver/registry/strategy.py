@@ -119,15 +119,24 @@ def decode_new(served: ServedResource, namespace: str | None, tree: Tree, option
 
 
 def _check_type(served: ServedResource, tree: Tree, options: WriteOptions) -> None:
-    """As `check_type`; that a custom resource is of another kind is found after its metadata are read, as upstream."""
+    """As `check_type`; that a custom resource is of another type is found after its metadata are read, as upstream."""
     try:
         check_type(served, tree, options)
     except Invalid:
-        dropped = meta.read_metadata(tree)
-        if dropped:
-            report_fields(served, dropped, options)
+        _warn_of_metadata(served, tree, options)
         warn_of_owners(tree["metadata"], options)
         raise
+    except Undecodable as error:
+        if served.custom and tree.get("kind") and tree.get("apiVersion"):  # of another version
+            _warn_of_metadata(served, tree, options)
+            error.is_decoded = True
+        raise
+
+
+def _warn_of_metadata(served: ServedResource, tree: Tree, options: WriteOptions) -> None:
+    dropped = meta.read_metadata(tree)
+    if dropped:
+        report_fields(served, dropped, options)
 
 
 def decode_replacement(
@@ -138,7 +147,7 @@ def decode_replacement(
     if is_other:
         tree["kind"] = served.kind  # as upstream: another kind is a violation, which is found later
     try:
-        check_type(served, tree, options)
+        _check_type(served, tree, options)
         dropped = meta.read_metadata(tree)
         if not is_other:
             apply_schema(served, tree, options, dropped=dropped)
@@ -228,6 +237,8 @@ def complete_new(
             warn_of_owners(metadata, options)
         if rules.default is not None:
             rules.default(tree)
+        if rules.default_times is not None:
+            rules.default_times(tree, now)
         if decoded.managed_fields is not None and (is_applied or has_managers(decoded.managed_fields)):
             tree["metadata"]["managedFields"] = decoded.managed_fields
             if not is_applied:
@@ -251,7 +262,7 @@ def _deletion_metadata(metadata: Tree, options: WriteOptions) -> Tree:
 
 
 def validate_new(
-    state: ServerState, served: ServedResource, tree: Tree, causes: list[Cause], *, dry_run: bool = False
+    state: ServerState, served: ServedResource, tree: Tree, causes: list[Cause], options: WriteOptions
 ) -> None:
     """Sets the fields of the server, which no manager owns, and validates; raises Invalid with all violations.
 
@@ -259,12 +270,14 @@ def validate_new(
     """
     rules = served.rules
     try:
+        if rules.early_warnings is not None:
+            options.warnings.extend(rules.early_warnings(tree))
         if rules.drop_disabled is not None:
             rules.drop_disabled(tree)
         if rules.prepare_create is not None:
             rules.prepare_create(tree)
         metadata = tree["metadata"]
-        _check_allocation(served, tree, None, dry_run=dry_run)
+        _check_allocation(served, tree, None, dry_run=options.dry_run)
         _validate(state, served, tree, None, causes + check_metadata(metadata, rules))
         if "generateName" in metadata or not rules.metadata_checks.create:
             _raise_causes(served, tree, check_common_metadata(metadata, rules))
@@ -376,8 +389,8 @@ def _prepare_update(
     check_name_and_namespace(given, before.get("namespace"), before["name"])
     is_tracked = is_tracked and decoded.is_tracked
     metadata, rules = new["metadata"], served.rules
-    if "ownerReferences" in metadata:
-        warn_of_owners(metadata, options)
+    warn_of_owners(given["metadata"], options)  # also if this endpoint ignores them
+    meta.merge_duplicate_owners(metadata)
     _complete(state, served, new, old, options.subresource)
     if given_fields is not None:
         metadata["managedFields"] = given_fields
@@ -598,6 +611,8 @@ def _complete(state: ServerState, served: ServedResource, new: Tree, old: Tree, 
         return
     if rules.default is not None:
         rules.default(new)
+    if rules.default_times is not None:
+        rules.default_times(new, meta.write_timestamp(state))
     if rules.complete_update is not None:
         rules.complete_update(new)
 

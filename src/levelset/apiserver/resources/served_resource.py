@@ -104,6 +104,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     # Whether a `generateName` must be the beginning of a valid name, even beside a name.
     names_prefixes: bool = True
     default: Callable[[Object], None] | None = None
+    # Sets the times that default to that of the write.
+    default_times: Callable[[Object, str], None] | None = None
     admit_create: Callable[[Object], None] | None = None
     prepare_create: Callable[[Object], None] | None = None
     # What Go writes into an update for members that are absent; their writer owns them.
@@ -134,6 +136,8 @@ class Rules(msgspec.Struct, frozen=True, eq=False):
     validate_part: Callable[[Object, Object, str], list[Cause]] | None = None
     # What to warn the client of in an object that is accepted, given the old one of an update.
     warnings: Callable[[Object, Object | None], Iterable[str]] | None = None
+    # What to warn the client of in a new object before the rules of its kind are applied, even if it is refused.
+    early_warnings: Callable[[Object], Iterable[str]] | None = None
     # What of the metadata an update of the status leaves as it is: everything, what a client writes there, the labels,
     # or nothing.
     preserved_by_status: Literal["metadata", "content", "labels", ""] = "metadata"

@@ -7,7 +7,7 @@ from levelset.apiserver.schema.formats import INT32, INT64
 from levelset.apiserver.schema.schema_nodes import Node, Tree
 from levelset.errors import Cause
 
-__all__ = ["check", "is_integer", "is_multiple", "is_number", "span"]
+__all__ = ["check", "is_integer", "is_multiple", "is_number", "limits_beyond", "span"]
 
 WHOLE_FLOATS = 2**53
 LARGEST_FLOAT = 3.4028234663852886e38
@@ -43,11 +43,10 @@ def check(node: Node, value: float, path: str) -> list[Cause]:
     def wrong(detail: str) -> None:
         causes.append(field_errors.invalid(path, value, f"{path} in body should be {detail}"))
 
-    within = span(node)
-    is_fraction = node.type == "integer" and value.__class__ is float and not float(value).is_integer()
-    if within is not None and (is_fraction or not within[0] <= value <= within[1]):
+    beyond = ["Checked"] if _is_beyond(node, value) else []
+    for name in [*beyond, *limits_beyond(node)]:
         form = f"with format {node.format}" if node.format else "(default format)"
-        text = f"Checked value must be of type {node.type} {form} in {path}"
+        text = f"{name} value must be of type {node.type} {form} in {path}"
         causes.append(field_errors.invalid("<nil>", "", text))  # as upstream, without a place of its own
     if node.multiple_of is not None and not is_multiple(value, node.multiple_of):
         wrong(f"a multiple of {field_errors.show(node.multiple_of)}")
@@ -57,6 +56,20 @@ def check(node: Node, value: float, path: str) -> list[Cause]:
     if high is not None and (value >= high if node.exclusive_maximum else value > high):
         wrong(f"less than {'' if node.exclusive_maximum else 'or equal to '}{field_errors.show(high)}")
     return causes
+
+
+def limits_beyond(node: Node) -> list[str]:
+    """The limits of a number that are none of its type and format: as upstream, every number is wrong then."""
+    limits = {"MultipleOf": node.multiple_of, "Maximum boundary": node.maximum, "Minimum boundary": node.minimum}
+    return [name for name, limit in limits.items() if limit is not None and _is_beyond(node, limit)]
+
+
+def _is_beyond(node: Node, value: float) -> bool:
+    within = span(node)
+    if within is None:
+        return False
+    is_fraction = node.type == "integer" and value.__class__ is float and not float(value).is_integer()
+    return is_fraction or not within[0] <= value <= within[1]
 
 
 def is_multiple(value: float, step: float) -> bool:

@@ -46,7 +46,6 @@ MAX_PATTERN_STEPS = 20_000_000
 MAX_ESTIMATED_LENGTH = 32 * 1024
 """The length of a value without maxLength, or with a larger one, for the estimate."""
 UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
-_ROOT = "openAPIV3Schema"
 _SUSPECTS = frozenset({*UNSUPPORTED, "$schema", "items"})
 """The keywords that may be refused; most schemas have none of them."""
 
@@ -104,7 +103,7 @@ def unsupported(node: Node) -> bool:
     """Whether any keyword is used that structural schemas do not support: then their structure is not checked."""
     raw = node.raw
     is_refused = any(one.field != "dependencies" or raw["dependencies"] for one in _refused(node, ""))
-    if is_refused or raw.get("x-kubernetes-preserve-unknown-fields") is False:
+    if is_refused or raw.get("$schema") or raw.get("x-kubernetes-preserve-unknown-fields") is False:
         return True
     return any(unsupported(child) for _, child in children(node))
 
@@ -116,9 +115,6 @@ def _refused(node: Node, path: str) -> Iterator[Cause]:
         value = node.raw.get(keyword)
         if value or (value is not None and keyword in ("$ref", "additionalItems", "dependencies")):
             yield field_errors.forbidden(join(path, keyword), f"{keyword} is not supported")
-    if node.raw.get("$schema"):
-        root = path.partition(_ROOT)[0] + _ROOT
-        yield field_errors.invalid(root, "", "OpenAPIV3Schema 'schema' is not supported")  # as upstream
     if isinstance(node.raw.get("items"), list):
         yield field_errors.forbidden(join(path, "items"), "items must be a schema object and not an array")
 
@@ -299,6 +295,10 @@ class SchemaProblems(NamedTuple):
     """Whether it is structural, with valid defaults: else no rule can be compiled."""
     keywords: tuple[str, ...] = ()
     """The fields of errors in keywords: rules at or above one of them cannot be compiled."""
+    is_sound: bool = False
+    """Whether its structure is valid, so that its defaults are checked."""
+    unsupported: tuple[Cause, ...] = ()
+    """Errors that are only reported if there are no others."""
 
 
 def check_structural(schema: Tree, path: str, *, status: bool = False) -> list[Cause]:
@@ -306,7 +306,8 @@ def check_structural(schema: Tree, path: str, *, status: bool = False) -> list[C
 
     `status` means that the version has a status subresource, which restricts the keywords at the root. Never raises.
     """
-    return find_problems(schema, path, status=status).causes
+    problems = find_problems(schema, path, status=status)
+    return problems.causes or list(problems.unsupported)
 
 
 def find_problems(schema: Tree, path: str, *, status: bool = False) -> SchemaProblems:
@@ -321,25 +322,36 @@ def find_problems(schema: Tree, path: str, *, status: bool = False) -> SchemaPro
     if node.nullable:
         causes.append(field_errors.forbidden(join(path, "nullable"), "nullable cannot be true at the root"))
     is_structural = not unsupported(node)
+    is_sound = False
     if is_structural:
         structure = _Structure().check(node, path)
+        is_sound = not structure
         structure = structure or _Defaults().check(node, path)
         is_structural = not structure
         causes += structure
     keywords = check_keywords(node, path)
     causes += keywords
     causes.sort(key=lambda one: (one.field, one.reason, one.message))
-    return SchemaProblems(causes, is_structural, tuple(one.field for one in keywords))
+    others = [field_errors.invalid(path, "", "OpenAPIV3Schema 'schema' is not supported")] if _has_dialect(node) else []
+    return SchemaProblems(causes, is_structural, tuple(one.field for one in keywords), is_sound, tuple(others))
 
 
-_POINTERS = ("additionalItems", "additionalProperties", "not")  # which may be empty and there, as in Go
+def _has_dialect(node: Node) -> bool:
+    return bool(node.raw.get("$schema")) or any(_has_dialect(child) for _, child in children(node))
+
+
+# These may be empty and there, as in Go, and so may lists and maps.
+_POINTERS = frozenset(
+    {"additionalItems", "additionalProperties", "not", "$ref", "x-kubernetes-list-type", "x-kubernetes-map-type"}
+)
 
 
 def _check_root(node: Node, path: str) -> list[Cause]:
     if node.type and node.type != "object":
         detail = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         return [field_errors.invalid(join(path, "type"), node.type, detail)]
-    if any((value or name in _POINTERS) and name not in ROOT_WITH_STATUS for name, value in node.raw.items()):
+    given = {name for name, value in node.raw.items() if value or isinstance(value, (list, dict)) or name in _POINTERS}
+    if not given <= ROOT_WITH_STATUS:
         detail = f"only {_ROOT_NAMES} fields are allowed at the root of the schema if the status subresource is enabled"
         return [field_errors.invalid(path, node.raw, detail)]
     return []
@@ -529,8 +541,8 @@ class _Defaults:
         if not same(pruned, node.default):
             self.causes.append(field_errors.invalid(path, node.default, "must not have unknown fields"))
         # The messages of upstream name the place within the default.
-        for one in self.definitions.collector.collect(node, node.default, path):
-            message = one.message.replace(f": {path}.", ": ").replace(f": {path} in body", ":  in body")
+        for one in self.definitions.collector.collect(node, node.default, ""):
             # A default is no part of what is decoded: what is wrong with it is a violation.
             reason = "FieldValueInvalid" if one.reason == field_errors.UNDECODABLE else one.reason
-            self.causes.append(replace(one, message=message, reason=reason))
+            field = path if one.field in ("", "<nil>") else f"{path}{'' if one.field[0] == '[' else '.'}{one.field}"
+            self.causes.append(replace(one, field=field, reason=reason))

@@ -35,7 +35,9 @@ class TypedErrors:
         node = self._resolve(node)
         if value is None or depth > MAX_DEPTH:
             return
-        if node.is_any_scalar or node.int_or_string or node.type == "quantity":
+        if node.int_or_string:
+            return  # as upstream, which takes anything for it
+        if node.is_any_scalar or node.type == "quantity":
             if isinstance(value, (dict, list)):
                 self._add(path, f"expected any scalar, got &{{{_printed(value)}}}")
         elif node.type == "object":
@@ -59,6 +61,8 @@ class TypedErrors:
         for name, value in members.items():
             child = node.child(name)
             if is_object and name in _IDENTITY:
+                if value is not None:
+                    self._check_scalar("string", value, f"{path}.{name}")
                 continue
             if is_object and name == "metadata":
                 self._check(METADATA, OBJECT_META, value, f"{path}.metadata", depth + 1)

@@ -185,9 +185,11 @@ class ErrorCollector:
             detail = f'"{path}" must validate one and only one schema (oneOf). {found}'
             causes.append(_alternative(detail))
             causes += fewest(exactly)
-        wrong = [cause for one in tried(node.all_of) for cause in one]
-        if wrong:
-            causes += [*wrong, _alternative(f'"{path}" must validate all the schemas (allOf)')]
+        every = tried(node.all_of)
+        if any(every):
+            suffix = ". None validated" if all(every) else ""
+            causes += [cause for one in every for cause in one]
+            causes.append(_alternative(f'"{path}" must validate all the schemas (allOf){suffix}'))
         if node.not_ is not None and not tried((node.not_,))[0]:
             causes.append(_alternative(f'"{path}" must not validate the schema (not)'))
         return causes

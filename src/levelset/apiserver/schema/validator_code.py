@@ -235,6 +235,9 @@ class FunctionWriter:
 
     def number(self, node: Node, var: str) -> None:
         """Keywords of numbers."""
+        if numbers.limits_beyond(node):
+            self.put("return False")
+            return
         low, high = numbers.span(node) or (None, None)
         above, below = "<=", "<="
         if node.minimum is not None and (low is None or node.minimum >= low):

@@ -41,7 +41,17 @@ from levelset.storage import Item
 __all__ = ["apply"]
 
 _MAY_BE_EMPTY: Final = (
-    *("labels", "annotations", "finalizers", "ownerReferences", "generateName", "selfLink", "uid", "resourceVersion"),
+    *(
+        "namespace",
+        "labels",
+        "annotations",
+        "finalizers",
+        "ownerReferences",
+        "generateName",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+    ),
     *("generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
 )
 
@@ -131,6 +141,22 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             if not _is_accepted(schema, config):
                 _check_types(self.served, schema, config)
 
+    def _check_all_types(self) -> None:
+        """As `check_types`, and raises 500 also for what no schema refuses: lists and maps in place of quantities."""
+        self.check_types()
+        schema, config = self._schema(), self._read()
+        errors = schema.typed_errors(config, self.served.shape()) if schema is not None else []
+        if errors:
+            raise _Untyped(self.served, config["metadata"], _listed(errors))
+
+    def _check_path(self, config: Tree) -> None:
+        """Raises BadRequest for another name or namespace than those of the path; as upstream, after all types."""
+        try:
+            check_name_and_namespace(config, self.namespace, self.name)
+        except BadRequest:
+            self._check_all_types()
+            raise
+
     def check_nulls(self, live: Tree | None = None) -> None:
         """Raises Invalid for nulls that the schema would drop.
 
@@ -188,7 +214,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             if is_first:
                 strategy.finish_first_apply(served, live, config, merged, manager=options.manager)
         except ApplyConflict:
-            self.check_types()  # its errors come first
+            self._check_all_types()  # its errors come first
             raise
         except BadPatch as error:
             self.check_types()
@@ -196,8 +222,9 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         self._report_repeated()
         check = self.check_fields
         try:
-            self._check_version(old, merged, config)
             self._check_time(config)
+            self._check_path(config)
+            self._check_version(old, merged, config)
             if is_unusual:
                 self.check_nulls(live)
             if (is_ignored or options.subresource) and not served.custom:
@@ -277,6 +304,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         except RecursionError:
             raise Undecodable("the object is nested too deeply") from None
         self._report_repeated()
+        self._check_path(config)
         if not self.has_name:
             problem = f"the name of the object ({name} based on URL) was undeterminable"
             raise BadRequest(f"{problem}: name must be provided")
@@ -335,7 +363,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             narrow_integers(served.group, served.version, kind, config)
         self.has_name = "name" in config["metadata"]
         config["metadata"].setdefault("name", self.name)
-        check_name_and_namespace(config, self.namespace, self.name)
+        if self.options.subresource == "scale":
+            check_name_and_namespace(config, self.namespace, self.name)
         checked: Tree = config
         return checked
 

@@ -99,10 +99,10 @@ async def create(  # noqa: PLR0912 - a coroutine of its own for each step would 
         if options.admission is not None:
             await write_admission.admit_create(state, served, tree, decoded.causes, options)
         elif is_limited:
-            validate = partial(strategy.validate_new, state, served, tree, decoded.causes, dry_run=options.dry_run)
+            validate = partial(strategy.validate_new, state, served, tree, decoded.causes, options)
             await run_limited(state.expensive_work, validate, is_large=is_large)
         else:
-            strategy.validate_new(state, served, tree, decoded.causes, dry_run=options.dry_run)
+            strategy.validate_new(state, served, tree, decoded.causes, options)
         if decoded.version or served.rules.warnings is not None or (served.custom and "finalizers" in metadata):
             accept = partial(strategy.accept_new, served, tree, decoded, options, is_applied=is_applied)
             await run_off_loop(state.expensive_work, accept) if is_large else accept()

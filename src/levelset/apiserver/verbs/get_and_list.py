@@ -266,6 +266,7 @@ def _read_slices(
     selection, limit, revision = query.selection, query.limit, query.exact
     base, prefix = served.prefix_in(namespace), _narrowest_prefix(served, namespace, selection)
     after = None if query.after is None else base + query.after
+    is_one = query.after is None and prefix != base  # as upstream, which gets the only object with this name
     found: list[Item] = []
     pace = _Pace()
     while True:
@@ -278,7 +279,7 @@ def _read_slices(
                     yield
                 if selection.matches(served, item):
                     found.append(item)
-                    if len(found) == limit and (page.more or position < len(page.items)):
+                    if len(found) == limit and not is_one and (page.more or position < len(page.items)):
                         return ListResult(found, page.revision, _write_token(page.revision, item.key[len(base) :]))
         if not page.more:
             return ListResult(found, page.revision)

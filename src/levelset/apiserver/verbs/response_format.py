@@ -138,9 +138,13 @@ def render_listing(
         body = rendered_list_body(state.expensive_work, served, items, entries, form=form)
         return Response(200, _headers(chosen), body)
     rendered = [entries.make(item) for item in items]
-    # As upstream, whose list of metadata is a null slice when it is empty.
-    tree = {**entries.envelope, entries.member: rendered or (None if chosen.kind == METADATA_LIST else [])}
+    tree = {**entries.envelope, entries.member: _items(chosen, rendered)}
     return Response(200, _headers(chosen), encode(tree, form))
+
+
+def _items(chosen: ResponseFormat, rendered: list[Any]) -> list[Any] | None:
+    """The entries of a list; as upstream, a list of metadata is null when it is empty."""
+    return rendered or (None if chosen.kind == METADATA_LIST else [])
 
 
 def _check_kind(served: ServedResource, chosen: ResponseFormat, wrong: str, kind: str | None = None) -> None:
@@ -187,7 +191,8 @@ def render_deleted(
     entries, form = _entries(state, served, request, chosen, metadata, is_stored=False), _form(request, chosen)
     if len(objects) > MANY_RENDERED or sum(map(len, objects)) > LARGE_OBJECT:
         return Response(200, _headers(chosen), encoded_list_body(state.expensive_work, objects, entries, form=form))
-    tree = {**entries.envelope, entries.member: [entries.make(one) for one in objects]}
+    rendered = [entries.make(one) for one in objects]
+    tree = {**entries.envelope, entries.member: _items(chosen, rendered)}
     return Response(200, _headers(chosen), encode(tree, form))
 
 
@@ -302,7 +307,9 @@ def to_metadata(tree: Object, api_version: str = "meta.k8s.io/v1") -> Object:
 
 
 def metadata_bytes(served: ServedResource, item: Item, api_version: str) -> bytes:
-    """Returns the PartialObjectMetadata of a stored object as JSON, without decoding the object."""
+    """Returns the PartialObjectMetadata of a stored object as JSON, mostly without decoding the object."""
+    if served.kind == "DaemonSet":
+        return encode_tree(to_metadata(served_tree(served, item), api_version))
     found = _decode_metadata(storage_codec.served_bytes(served, item)).metadata
     return b'{"kind":"%b","apiVersion":"%b","metadata":%b}' % (METADATA.encode(), api_version.encode(), bytes(found))
 

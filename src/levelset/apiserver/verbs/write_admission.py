@@ -73,7 +73,7 @@ async def admit_create(
         tree.update(changed)
     await run_limited(
         state.expensive_work,
-        lambda: strategy.validate_new(state, served, tree, causes, dry_run=options.dry_run),
+        lambda: strategy.validate_new(state, served, tree, causes, options),
         is_large=options.is_large and served.prefix not in state.reservers,
     )
     await admission.validate(tree, None)

@@ -10,8 +10,9 @@ import msgspec
 from levelset.apiserver.resources.server_state import Tree
 from levelset.apiserver.wire.accept_header import parse_accept
 from levelset.apiserver.wire.protobuf import PROTOBUF, read_protobuf
+from levelset.apiserver.wire.request_options import OptionsKind, WriteOptions, write_options
 from levelset.apiserver.wire.status_errors import no_representation, not_acceptable, unsupported_media_type
-from levelset.errors import BadObject, BadRequest
+from levelset.errors import BadObject, BadRequest, Invalid
 from levelset.http import Request
 from levelset.objects import decode_tree
 from levelset.objects.json_tree import format_path, is_list, is_map
@@ -31,7 +32,9 @@ __all__ = [
     "media_type",
     "negotiate",
     "negotiate_error",
+    "options_of_body",
     "read_object",
+    "read_posted",
     "read_protobuf_body",
     "read_text",
 ]
@@ -208,6 +211,22 @@ def read_object(request: Request, *, custom: bool = False) -> DecodedBody:
         return DecodedBody(read_protobuf_body(request.body))
     check_body_type(request, custom=custom)
     raise AssertionError(media)
+
+
+def options_of_body(request: Request, kind: OptionsKind, *, subresource: str = "", custom: bool) -> WriteOptions:
+    """As `write_options`; as upstream, a body of an unknown type is refused before options that are invalid."""
+    try:
+        return write_options(request, kind, subresource=subresource)
+    except Invalid:
+        check_body_type(request, custom=custom)
+        raise
+
+
+def read_posted(request: Request, subresource: str) -> tuple[DecodedBody, WriteOptions]:
+    """The body that is posted to a subresource, and its options, which are checked before it."""
+    options = options_of_body(request, "CreateOptions", subresource=subresource, custom=False)
+    body = read_object(request)
+    return body, msgspec.structs.replace(options, duplicates=body.duplicates)
 
 
 def _in_order(tree: Any) -> Any:

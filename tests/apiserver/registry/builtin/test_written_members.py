@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.builtin.written_members import narrow_integers
+from levelset.apiserver.registry.builtin.written_members import component_members, narrow_integers, write_members
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,12 @@ def test_the_values_of_maps_are_narrowed_and_unknown_kinds_are_left() -> None:
     tree = {"spec": {"replicas": 2**32}}
     narrow_integers("example.com", "v1", "Odd", tree)
     assert tree == {"spec": {"replicas": 2**32}}
+
+
+def test_a_pointer_is_written_as_null_only_if_it_is_absent() -> None:
+    members = component_members("io.k8s.api.core.v1.TypedLocalObjectReference")
+    assert members is not None
+    for given, written in (({}, None), ({"apiGroup": ""}, ""), ({"apiGroup": "a"}, "a")):
+        tree: dict[str, Any] = {"kind": "A", "name": "b", **given}
+        write_members(members, tree)
+        assert tree["apiGroup"] == written

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Any, Final
 
+from levelset.apiserver.registry.builtin.pods import warn_of_container_profiles, warn_of_pod_profile
 from levelset.apiserver.registry.builtin.rules.checks import quantity
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -196,23 +197,27 @@ def _template(path: str, new: Object, old: Object | None) -> Iterable[str]:
     template: Any = new
     for name in path.split("."):
         template = map_member(template, name)
-    return _pod_spec(map_member(template, "spec"), f"{path}.spec")
+    notes = map_member(map_member(template, "metadata"), "annotations")
+    return _pod_spec(map_member(template, "spec"), f"{path}.spec", notes)
 
 
 def _pod(new: Object, old: Object | None) -> Iterable[str]:
     if old is not None:
         return ()
-    return [*_named_for_pods(new, old, "the Pod's hostname"), *_pod_spec(map_member(new, "spec"), "spec")]
+    found = _pod_spec(map_member(new, "spec"), "spec", map_member(new["metadata"], "annotations"))
+    return [*_named_for_pods(new, old, "the Pod's hostname"), *found]
 
 
-def _pod_spec(spec: Object, at: str) -> list[str]:
+def _pod_spec(spec: Object, at: str, notes: Object) -> list[str]:
     # Lists instead of generators, which cost most here: each new Pod comes through, and few are warned of anything.
     found: list[str] = []
     if not _RARELY_WARNED.isdisjoint(spec):
         for name, warner in _SPEC_WARNERS:
             if name in spec:
                 found += warner(spec, at)
-    _warn_of_containers(spec, at, found)
+    if notes:
+        found += warn_of_pod_profile(spec, notes, f"{at.removesuffix('spec')}metadata.annotations")
+    _warn_of_containers(spec, at, found, notes)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         found.append(f"{at}.terminationGracePeriodSeconds: {text}")
@@ -293,11 +298,14 @@ def _twice(spec: Object, name: str, key: str, at: str) -> Iterator[str]:
         seen.add(value)
 
 
-def _warn_of_containers(spec: Object, at: str, found: list[str]) -> None:
+def _warn_of_containers(spec: Object, at: str, found: list[str], notes: Object) -> None:
     count = 0
     for part in _CONTAINER_GROUPS:
         if part in spec:
             for index, container in enumerate(list_member(spec, part)):
+                if notes:
+                    where, is_template = f"{at.removesuffix('spec')}metadata.annotations", at != "spec"
+                    found += warn_of_container_profiles(container, spec, notes, where, is_template=is_template)
                 if container.get("resources") and not _has_whole_amounts(container["resources"]):
                     where = f"{at}.{part}[{index}]"
                     found += _resources(container["resources"], ("limits", "requests"), _MEMORY, where)
@@ -387,14 +395,12 @@ def _affinity(spec: Object, at: str) -> Iterator[str]:
 
 
 def _driver(driver: Object, old: Object | None) -> Iterator[str]:
-    if _logs_tokens(driver) and not (old is not None and _logs_tokens(old)):
+    spec = map_member(driver, "spec")
+    requests = list_member(spec, "tokenRequests")
+    is_new = old is None or requests != list_member(map_member(old, "spec"), "tokenRequests")
+    if requests and is_new and spec.get("serviceAccountTokenInSecrets") is None:
         advice = "set to true to prevent possible logging of tokens in volume attributes"
         yield f"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, {advice}"
-
-
-def _logs_tokens(driver: Object) -> bool:
-    spec = map_member(driver, "spec")
-    return bool(spec.get("tokenRequests")) and spec.get("serviceAccountTokenInSecrets") is None
 
 
 # By the first member that a warning is about, in the order of kube-apiserver; only those in the spec are called.

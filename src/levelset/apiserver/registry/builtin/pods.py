@@ -1,5 +1,6 @@
-"""Pods and pod templates: defaults, and what the server sets in a new Pod."""
+"""Pods and pod templates: defaults, what the server sets in a new Pod, and annotations that name profiles."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
@@ -10,14 +11,21 @@ from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.quantity import Quantity
 
 __all__ = [
+    "APP_ARMOR_CONTAINER",
+    "SECCOMP_CONTAINER",
+    "SECCOMP_POD",
     "prepare_pod_create",
     "prepare_pod_part",
     "prepare_pod_update",
     "qos_class",
+    "set_app_armor_profiles",
     "set_pod_defaults",
     "set_pod_spec_defaults",
     "set_source_defaults",
     "set_tolerations",
+    "warn_of_container_profiles",
+    "warn_of_new_pod",
+    "warn_of_pod_profile",
     "with_ephemeral_containers",
     "with_resources",
 ]
@@ -211,6 +219,8 @@ def _set_volume_defaults(volume: Object) -> None:
         spec = claim.setdefault("spec", {})
         spec.setdefault("volumeMode", "Filesystem")
         _set_canonical_resources(spec.setdefault("resources", {}))
+        if spec.get("dataSourceRef") is not None:
+            spec["dataSourceRef"].setdefault("apiGroup", None)  # as Go writes it, which the writer owns
     if volume.get("image") is not None:
         image = volume["image"]
         image["pullPolicy"] = image.get("pullPolicy") or _pull_policy(image.get("reference") or "")
@@ -278,30 +288,90 @@ def prepare_pod_create(pod: Object) -> None:
     if "affinity" in spec or "topologySpreadConstraints" in spec:
         _merge_label_keys(spec, map_member(pod["metadata"], "labels"))
     if pod["metadata"].get("annotations"):
-        _set_app_armor_profiles(spec, pod["metadata"]["annotations"])
+        set_app_armor_profiles(pod)
 
 
-def _set_app_armor_profiles(spec: Object, notes: dict[str, str]) -> None:
-    """Sets the profiles that only the deprecated annotations of containers say, unless they are that of the Pod."""
-    if map_member(spec, "os").get("name") == "windows":
+# Annotations that name profiles, which fields have replaced: AppArmor's still set that of a new Pod.
+SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
+SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
+APP_ARMOR_CONTAINER: Final = "container.apparmor.security.beta.kubernetes.io/"
+_LONGEST_PROFILE: Final = 4095  # the longest name of a profile
+_SECCOMP_IGNORED: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_APP_ARMOR_DEPRECATED: Final = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+
+
+def warn_of_new_pod(pod: Object) -> Iterator[str]:
+    """What the AppArmor annotations of a new Pod are warned of, even if it is refused."""
+    notes, spec = map_member(pod["metadata"], "annotations"), map_member(pod, "spec")
+    if notes and not _is_windows(spec):
+        for container, note in _without_profile(spec, notes):
+            profile = _valid_profile(note)
+            if profile is None or profile != _pod_profile(spec):
+                yield f"metadata.annotations[{APP_ARMOR_CONTAINER}{container.get('name')}]: {_APP_ARMOR_DEPRECATED}"
+
+
+def set_app_armor_profiles(pod: Object) -> None:
+    """Sets the profiles that only the annotations of a new Pod's containers say, unless they are that of the Pod."""
+    notes, spec = map_member(pod["metadata"], "annotations"), map_member(pod, "spec")
+    if notes and not _is_windows(spec):
+        for container, note in _without_profile(spec, notes):
+            profile = _valid_profile(note)
+            if profile is not None and profile != _pod_profile(spec):
+                context = map_member(container, "securityContext")
+                container["securityContext"] = {**context, "appArmorProfile": profile}
+
+
+def warn_of_pod_profile(spec: Object, notes: Object, at: str) -> Iterator[str]:
+    """The seccomp annotation of a pod without the field; `at` is the path of the annotations."""
+    if SECCOMP_POD in notes and map_member(spec, "securityContext").get("seccompProfile") is None:
+        yield f"{at}[{SECCOMP_POD}]: {_SECCOMP_IGNORED}"
+
+
+def warn_of_container_profiles(
+    container: Object, spec: Object, notes: Object, at: str, *, is_template: bool
+) -> Iterator[str]:
+    """The annotations of a container without the fields; those of AppArmor in a Pod were warned of before."""
+    context, name = map_member(container, "securityContext"), container.get("name")
+    seccomp, app_armor = f"{SECCOMP_CONTAINER}{name}", f"{APP_ARMOR_CONTAINER}{name}"
+    if seccomp in notes and context.get("seccompProfile") is None:
+        yield f"{at}[{seccomp}]: {_SECCOMP_IGNORED}"
+    if not is_template or app_armor not in notes or context.get("appArmorProfile") is not None:
         return
-    shared = map_member(spec, "securityContext").get("appArmorProfile")
-    for container in (*list_member(spec, "initContainers"), *list_member(spec, "containers")):
-        profile = _app_armor_profile(notes.get(f"{_APP_ARMOR}{container.get('name')}") or "")
-        context = map_member(container, "securityContext")
-        if profile is not None and context.get("appArmorProfile") is None and profile != shared:
-            container["securityContext"] = {**context, "appArmorProfile": profile}
+    if _pod_profile(spec) is None or _named_profile(notes[app_armor]) != _pod_profile(spec):
+        yield f"{at}[{app_armor}]: {_APP_ARMOR_DEPRECATED}"
 
 
-def _app_armor_profile(note: str) -> Object | None:
+def _without_profile(spec: Object, notes: Object) -> Iterator[tuple[Object, str]]:
+    """The containers with an annotation of AppArmor and without the field."""
+    for group in ("initContainers", "containers", "ephemeralContainers"):
+        for container in list_member(spec, group):
+            note = notes.get(f"{APP_ARMOR_CONTAINER}{container.get('name')}")
+            if note is not None and map_member(container, "securityContext").get("appArmorProfile") is None:
+                yield container, note
+
+
+def _pod_profile(spec: Object) -> Object | None:
+    found: Object | None = map_member(spec, "securityContext").get("appArmorProfile")
+    return found
+
+
+def _is_windows(spec: Object) -> bool:
+    return bool(map_member(spec, "os").get("name") == "windows")
+
+
+def _named_profile(note: str) -> Object | None:
     """The profile that an annotation names; None if it is none."""
-    if note.startswith("localhost/") and note.strip() == note:
+    if note.startswith("localhost/") and note != "localhost/":
         return {"type": "Localhost", "localhostProfile": note.removeprefix("localhost/")}
     kind = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}.get(note)
     return None if kind is None else {"type": kind}
 
 
-_APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+def _valid_profile(note: str) -> Object | None:
+    """The profile that an annotation names, if a field may have it."""
+    found = _named_profile(note)
+    name: str = (found or {}).get("localhostProfile", "a")
+    return found if name.strip() == name and name and len(name.encode()) <= _LONGEST_PROFILE else None
 
 
 def prepare_pod_update(new: Object, old: Object) -> None:

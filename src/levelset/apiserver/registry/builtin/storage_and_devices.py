@@ -17,12 +17,12 @@ __all__ = [
     "admin_access_checks",
     "prepare_attachment_create",
     "prepare_driver_update",
-    "prepare_slice_create",
     "set_capacity_defaults",
     "set_claim_defaults",
     "set_claim_template_defaults",
     "set_driver_defaults",
     "set_slice_defaults",
+    "set_slice_times",
 ]
 
 _DRIVER_DEFAULTS: Final[Object] = {
@@ -101,11 +101,11 @@ def _set_counters(owner: Object) -> None:
         counter["value"] = canonical(counter.get("value") or "0")
 
 
-def prepare_slice_create(resource_slice: Object) -> None:
-    """The taints of the devices of a new ResourceSlice are added now."""
+def set_slice_times(resource_slice: Object, now: str) -> None:
+    """The taints of devices that say nothing else are added now."""
     for device in list_member(map_member(resource_slice, "spec"), "devices"):
         for taint in list_member(device, "taints"):
-            taint.setdefault("timeAdded", resource_slice["metadata"]["creationTimestamp"])
+            taint.setdefault("timeAdded", now)
 
 
 def set_claim_template_defaults(template: Object) -> None:

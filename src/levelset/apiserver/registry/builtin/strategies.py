@@ -25,6 +25,7 @@ from levelset.apiserver.registry.builtin.pods import (
     prepare_pod_create,
     prepare_pod_part,
     prepare_pod_update,
+    warn_of_new_pod,
 )
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import MetadataChecks, Object, Rules
@@ -246,12 +247,13 @@ def _rules(key: tuple[str, str]) -> Rules:
         name_check=NAME_CHECKS.get(key, check_dns1123_subdomain),
         names_prefixes=key not in FREE_PREFIXES,
         default=DEFAULTERS.get(key),
+        default_times=storage_and_devices.set_slice_times if key == ("resource.k8s.io", "ResourceSlice") else None,
         drop_disabled=normal_forms.DISABLED.get(key),
         prepare_create=_prepare_create(key),
         complete_update=_complete_update(key),
         prepare_update=PREPARE_UPDATE.get(key),
         prepare_part=_prepare_part(key),
-        preserve=workloads.preserve_template_generation if key == (APPS, "DaemonSet") else None,
+        preserve=_preserve(key),
         record_user=certificate_requests.record_user if key == CERTIFICATE_REQUEST else None,
         preserved_by_status=PRESERVED_BY_STATUS.get(key, ""),
         unowned=("spec",) if key == CERTIFICATE_REQUEST else (),
@@ -260,6 +262,7 @@ def _rules(key: tuple[str, str]) -> Rules:
         held=namespaces.has_namespace_finalizers if key == ("", "Namespace") else None,
         stored_again=STORED_AGAIN.get(key),
         warnings=object_warnings(*key),
+        early_warnings=warn_of_new_pod if key == ("", "Pod") else None,
         graceful=key == ("", "Pod"),
         orphans=key in (("", "ReplicationController"), (BATCH, "Job")),
         has_dependents=key[1] != "Event",
@@ -311,6 +314,12 @@ def _prepare_part(key: tuple[str, str]) -> PreparePart | None:
     return run
 
 
+def _preserve(key: tuple[str, str]) -> Callable[[Object, Object], None] | None:
+    if key in LABELLED:
+        return workloads.read_labels_of_template
+    return workloads.preserve_template_generation if key == (APPS, "DaemonSet") else None
+
+
 def _with_table(rules: Rules, key: tuple[str, str]) -> Rules:
     """The rules of a kind that has a table, which is loaded when it is needed."""
 
@@ -339,6 +348,11 @@ def _prepare_api_service_create(tree: Object) -> None:
             "message": "Local APIServices are always available",
         }
         tree["status"] = {"conditions": [condition]}
+
+
+def _name_limit_range(tree: Object) -> None:
+    """A LimitRange without a name gets one that nothing else has."""
+    tree["metadata"].setdefault("name", tree["metadata"]["uid"])
 
 
 def _drop_topology(tree: Object) -> None:
@@ -376,11 +390,6 @@ def _prepare_autoscaler_update(new: Object, _old: Object) -> None:
                 normal_forms.set_canonical(current, name)
 
 
-def _prepare_labelled_part(new: Object, _old: Object, subresource: str, _now: str) -> None:
-    if subresource == "status":  # without labels it would be read with those of its template
-        workloads.set_labels_of_template(new)
-
-
 def _prepare_autoscaler_part(new: Object, old: Object, _subresource: str, _now: str) -> None:
     _prepare_autoscaler_update(new, old)
 
@@ -391,6 +400,7 @@ AUTOSCALER_STATUS: dict[bool, Object] = {
     True: {"currentMetrics": None, "desiredReplicas": 0},
 }
 PREPARE_CREATE: dict[tuple[str, str], Defaulter] = {
+    ("", "LimitRange"): _name_limit_range,
     ("discovery.k8s.io", "EndpointSlice"): _drop_topology,
     ("", "Namespace"): namespaces.prepare_namespace_create,
     ("", "Node"): nodes.prepare_node_create,
@@ -401,7 +411,6 @@ PREPARE_CREATE: dict[tuple[str, str], Defaulter] = {
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_create,
     (BATCH, "Job"): workloads.prepare_job_create,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_create,
-    ("resource.k8s.io", "ResourceSlice"): storage_and_devices.prepare_slice_create,
     ("storage.k8s.io", "VolumeAttachment"): storage_and_devices.prepare_attachment_create,
 }
 PREPARE_PART: dict[tuple[str, str], PreparePart] = {
@@ -411,7 +420,6 @@ PREPARE_PART: dict[tuple[str, str], PreparePart] = {
     ("", "PersistentVolumeClaim"): volumes.prepare_claim_part,
     ("", "Pod"): prepare_pod_part,
     ("", "ResourceQuota"): _prepare_quota_status,
-    **dict.fromkeys(LABELLED, _prepare_labelled_part),
     (APPS, "DaemonSet"): workloads.prepare_daemon_set_part,
     ("autoscaling", "HorizontalPodAutoscaler"): _prepare_autoscaler_part,
     CERTIFICATE_REQUEST: certificate_requests.prepare_part,

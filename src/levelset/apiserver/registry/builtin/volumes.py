@@ -92,6 +92,7 @@ def prepare_volume_part(new: Object, old: Object, _subresource: str, now: str) -
 
 def prepare_claim_part(new: Object, _old: Object, _subresource: str, _now: str) -> None:
     """Sets the phase of a claim without one, and canonical amounts."""
+    set_source_groups(map_member(new, "spec"))  # decoding has dropped null
     status = new["status"] = map_member(new, "status")
     status["phase"] = status.get("phase") or "Pending"
     for name in ("capacity", "allocatedResources"):

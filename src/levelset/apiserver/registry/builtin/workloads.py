@@ -17,6 +17,7 @@ __all__ = [
     "prepare_daemon_set_update",
     "prepare_job_create",
     "preserve_template_generation",
+    "read_labels_of_template",
     "set_cron_job_defaults",
     "set_daemon_set_defaults",
     "set_deployment_defaults",
@@ -209,6 +210,16 @@ def set_labels_of_template(tree: Object) -> None:
     labels = map_member(map_member(map_member(tree, "spec"), "template"), "metadata").get("labels")
     if labels and not tree["metadata"].get("labels"):
         tree["metadata"]["labels"] = dict(labels)
+
+
+def read_labels_of_template(new: Object, _old: Object) -> None:
+    """Gives an object that was stored without labels those of its template, which it is read with.
+
+    No manager owns them; and one that the write removes is not read again.
+    """
+    metadata = new["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        set_labels_of_template(new)
 
 
 def _with_template(tree: Object) -> Object:

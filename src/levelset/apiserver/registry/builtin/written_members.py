@@ -73,7 +73,10 @@ class Members:
     Those of a map have any name, and the same type, which is `values`.
     """
 
-    __slots__ = ("always", "below", "is_plain", "is_struct", "leaves", "lists", "omitted", "plans", "present", "zeros")
+    __slots__ = (
+        *("always", "below", "is_plain", "is_struct", "leaves", "lists"),
+        *("omitted", "plans", "pointers", "present", "zeros"),
+    )
 
     def __init__(
         self,
@@ -94,7 +97,9 @@ class Members:
         self.lists = frozenset(name for name, kind in types.items() if kind == "array")
         self.plans: dict[tuple[str, ...], _Plan] = {}
         self.zeros = tuple(_find_zeros(schemas, structs, present))
-        """What Go writes for an absent member: null for a list, a map or a time, an empty struct, "", 0 or "0"."""
+        """What Go writes for an absent member: null for a list, map, time or pointer, an empty struct, "", 0 or "0"."""
+        self.pointers = frozenset(_find_pointers(schemas, structs, present))
+        """Those of them that are null only if they are absent, and not if they are empty."""
         self.always = frozenset(name for name, _ in self.zeros)
         self.is_plain = not (structs or self.zeros) and values is None
         """Whether no member has members or is always there: then there is nothing to do but for an empty member."""
@@ -109,6 +114,17 @@ def _find_zeros(schemas: Mapping[str, Any], structs: set[str], present: frozense
             yield name, "0"
         elif (name in structs and schema.get("default") == {}) or schema.get("default") in ("", 0):
             yield name, schema["default"]
+    for name in _find_pointers(schemas, structs, present):
+        yield name, None
+
+
+def _find_pointers(schemas: Mapping[str, Any], structs: set[str], present: frozenset[str]) -> Iterator[str]:
+    for name in sorted(present):
+        schema = schemas.get(name, {})
+        if "default" not in schema and _reference(schema) not in _TIMES:
+            is_struct = name in structs and _is_struct(schema)
+            if is_struct or schema.get("type") in ("string", "integer"):
+                yield name
 
 
 def written_members(served: ServedResource) -> Members | None:
@@ -230,7 +246,7 @@ def _remove(members: Members, tree: dict[str, Any], removed: Removed | None) -> 
             if is_map(value) or is_list(value):
                 removed.append((tree, name, EmptyMap() if is_map(value) else value))
     for name, zero in members.zeros:
-        if zero is None and not tree.get(name):
+        if zero is None and not tree.get(name) and name not in members.pointers:
             if removed is None:
                 tree[name] = None
             else:

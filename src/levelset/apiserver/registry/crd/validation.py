@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from levelset.apiserver.expressions.match_conditions import CEL_IMPORT_STEPS
 from levelset.apiserver.registry.builtin.rules.webhook_rules import check_client_config
 from levelset.apiserver.registry.crd.names import is_established
@@ -16,7 +18,7 @@ from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import SchemaProblems, compile_schema, field_errors, find_problems
 from levelset.apiserver.schema.json_values import count_values
-from levelset.apiserver.schema.schema_nodes import as_list, as_map
+from levelset.apiserver.schema.schema_nodes import MAX_DEPTH, as_list, as_map
 from levelset.apiserver.wire.json_path import parse_path
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import BadPointer, Cause
@@ -47,6 +49,8 @@ _STEPS_PER_VALUE = 100  # of validating a schema
 _STEPS_PER_CHARACTER = 3  # of compiling the rules of a schema
 # Rules in the JSON of a schema, in which quotes inside a text are escaped.
 _RULES = Pattern(rb'"x-kubernetes-validations":(?!\[\]|null)')
+_DEFAULT = b'"default":'
+_UNKNOWN_FIELDS = "must not have unknown fields"
 _PATH = "\0"  # a placeholder for the path of the schema, so that compiled rules can be shared
 _ERROR_TYPES = {
     "FieldValueInvalid": "Invalid value",
@@ -312,8 +316,9 @@ def check_version(version: Object, path: str, *, shared: Collection[str] = (), i
         wrong = problems.causes
         if wrong and wrong[0].reason == field_errors.UNDECODABLE:
             raise Undecodable(f"the definition cannot be decoded: {wrong[0].field}: {wrong[0].message}")
-        causes += [*wrong, *check_expressions(schema, f"{path}.schema.openAPIV3Schema", problems)]
-        if not wrong:
+        found = [*wrong, *check_expressions(schema, f"{path}.schema.openAPIV3Schema", problems)]
+        causes += found or problems.unsupported
+        if not found:
             compile_schema(schema)  # now, in the thread of a large definition, rather than for the first object
     causes += _check_scale(map_member(version, "subresources").get("scale"), f"{path}.subresources.scale")
     for index, column in enumerate(list_member(version, "additionalPrinterColumns")):
@@ -436,21 +441,26 @@ def _plain_names(text: str) -> tuple[str, ...] | None:
         return None
 
 
-_SOUND = SchemaProblems([], is_structural=True)
+_SOUND = SchemaProblems([], is_structural=True, is_sound=True)
 
 
 def check_expressions(schema: Any, path: str, problems: SchemaProblems = _SOUND) -> list[Cause]:
     """Validates the CEL rules of the schema at this path, in which these problems were found.
 
-    As upstream: rules are compiled if the schema is structural, except at and above errors in keywords.
+    As upstream: rules are compiled if the schema is structural, except at and above errors in keywords. A default that
+    violates them is such an error, too.
     """
     encoded = encode_tree(schema)
     if not _RULES.search(encoded):
         return []
     from levelset.cel import check_rules  # noqa: PLC0415 - as below
 
-    if not problems.is_structural:
-        found = check_rules(schema, _PATH)
+    wrong: list[Finding] = []
+    if problems.is_sound and _DEFAULT in encoded:
+        fields = {one.field for one in problems.causes if _UNKNOWN_FIELDS not in one.message}
+        wrong = list(_wrong_defaults(schema, _PATH, {one.replace(path, _PATH, 1) for one in fields}, is_root=True))
+    if wrong or not problems.is_structural:
+        found = [*wrong, *check_rules(schema, _PATH)]
     else:
         found = list(_compiled(encoded).problems)
         if problems.keywords:
@@ -459,6 +469,28 @@ def check_expressions(schema: Any, path: str, problems: SchemaProblems = _SOUND)
             found = [one for one in found if one in texts or not _is_around(one.field, keywords)]
     causes = map(_cause, found)
     return [Cause(one.field.replace(_PATH, path), one.reason, one.message.replace(_PATH, path)) for one in causes]
+
+
+def _wrong_defaults(
+    schema: Object, path: str, refused: set[str], *, is_root: bool = False, depth: int = 0
+) -> "Iterator[Finding]":
+    """What the rules around the defaults of a schema find in those that are not refused for another reason."""
+    at = f"{path}.default"
+    is_valid = not any(field == at or field.startswith((f"{at}.", f"{at}[")) for field in refused)
+    if schema.get("default") is not None and is_valid:
+        is_resource = is_root or schema.get("x-kubernetes-embedded-resource") is True
+        for one in _compiled(encode_tree(schema), is_root=is_resource).check_default(schema["default"]):
+            inside = one.field and f"{'' if one.field.startswith('[') else '.'}{one.field}"
+            yield msgspec.structs.replace(one, field=f"{at}{inside}")
+    if depth == MAX_DEPTH:
+        return
+    items = as_map(schema.get("items"))
+    if items is not None:
+        yield from _wrong_defaults(items, f"{path}.items", refused, depth=depth + 1)
+    for name, child in (as_map(schema.get("properties")) or {}).items():
+        members = as_map(child)
+        if members is not None:
+            yield from _wrong_defaults(members, f"{path}.properties[{name}]", refused, depth=depth + 1)
 
 
 def _is_around(field: str, keywords: list[str]) -> bool:
@@ -507,13 +539,13 @@ def _invalid_rule_cause(problem: "Finding") -> Cause:
 
 
 @functools.lru_cache(256)
-def _compiled(schema: bytes) -> "Rules":
+def _compiled(schema: bytes, *, is_root: bool = True) -> "Rules":
     """The compiled rules of a schema, given as JSON so that equal schemas are compiled once."""
     charge_import("levelset.cel", CEL_IMPORT_STEPS)
     charge(_STEPS_PER_CHARACTER * len(schema))
     from levelset.cel import compile_rules  # noqa: PLC0415 - slow to load, and most schemas have no rules
 
-    return compile_rules(decode_tree(schema), _PATH)
+    return compile_rules(decode_tree(schema), _PATH, is_root=is_root)
 
 
 def _cause(finding: "Finding") -> Cause:

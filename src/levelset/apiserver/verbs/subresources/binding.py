@@ -16,8 +16,7 @@ from levelset.apiserver.verbs import create_and_update
 from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.verbs.write_admission import admit_posted
 from levelset.apiserver.wire import status_errors
-from levelset.apiserver.wire.negotiation import read_object
-from levelset.apiserver.wire.request_options import write_options
+from levelset.apiserver.wire.negotiation import read_posted
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import method_not_allowed
 from levelset.errors import ApiError, BadRequest
@@ -42,8 +41,7 @@ async def bind(
     """
     if request.method != "POST" or (path.name is None and path.subresource):
         raise method_not_allowed()
-    body = read_object(request)
-    options = write_options(request, "CreateOptions", subresource=path.subresource, duplicates=body.duplicates)
+    body, options = read_posted(request, path.subresource)
     version = strategy.decode_new(_BINDING, path.namespace, body.tree, options).version
     if version:
         body.tree["metadata"]["resourceVersion"] = version  # a precondition, not one of an object to be created

@@ -26,8 +26,8 @@ from levelset.apiserver.verbs import create_and_update, delete
 from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.verbs.write_admission import admit_posted
 from levelset.apiserver.wire import status_errors
-from levelset.apiserver.wire.negotiation import read_object
-from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions, read_delete_options, write_options
+from levelset.apiserver.wire.negotiation import read_posted
+from levelset.apiserver.wire.request_options import DeleteOptions, WriteOptions, read_delete_options
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import method_not_allowed, too_large
 from levelset.errors import BadRequest, BadSelector, Cause, Forbidden, ServerFailed, TooManyRequests
@@ -162,8 +162,7 @@ async def _read(
     """Decodes and admits the eviction; returns its write options and delete options."""
     if len(request.body) > MAX_REVIEW_BYTES:
         raise too_large(MAX_REVIEW_BYTES)
-    body = read_object(request)
-    options = write_options(request, "CreateOptions", subresource="eviction", duplicates=body.duplicates)
+    body, options = read_posted(request, "eviction")
     if body.tree.get("apiVersion") == "policy/v1beta1":
         body.tree["apiVersion"] = "policy/v1"  # identical versions
     decoded = strategy.decode_new(_EVICTION, path.namespace, body.tree, options)

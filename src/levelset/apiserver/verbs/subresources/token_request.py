@@ -18,8 +18,8 @@ from levelset.apiserver.schema import builtin_kind, field_errors
 from levelset.apiserver.verbs.get_and_list import get_item
 from levelset.apiserver.verbs.write_admission import admit_posted
 from levelset.apiserver.wire import status_errors
-from levelset.apiserver.wire.negotiation import read_object
-from levelset.apiserver.wire.request_options import WriteOptions, write_options
+from levelset.apiserver.wire.negotiation import read_posted
+from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.request_paths import RequestPath
 from levelset.apiserver.wire.status_errors import method_not_allowed, too_large
 from levelset.errors import BadRequest, Cause
@@ -81,9 +81,8 @@ def _read(request: Request, namespace: str, name: str, warnings: list[str]) -> t
     """Returns the request as an object with a duration, and its options."""
     if len(request.body) > MAX_REVIEW_BYTES:
         raise too_large(MAX_REVIEW_BYTES)
-    body = read_object(request)
+    body, options = read_posted(request, "token")
     body.tree.pop("status", None)  # Go clients send an empty one
-    options = write_options(request, "CreateOptions", subresource="token", duplicates=body.duplicates)
     decoded = strategy.decode_new(_REQUEST, namespace, body.tree, options)
     warnings += options.warnings
     if decoded.causes:

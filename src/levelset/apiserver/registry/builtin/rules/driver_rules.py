@@ -1,6 +1,7 @@
 """The rules of storage drivers, attachments and addresses of Services."""
 
 import ipaddress
+import re
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.rules.checks import (
@@ -46,6 +47,7 @@ __all__ = [
 _MIN_TOKEN_SECONDS: Final = 600
 _MAX_TOKEN_SECONDS: Final = 2**32
 _MAX_NODE_ID: Final = 256
+_LEADING_ZEROS: Final = re.compile(r"\b0+(?=[0-9])")
 
 
 def subdomain(value: Any, at: str, out: list[Cause], _context: Any) -> None:
@@ -256,6 +258,9 @@ def _ranges(value: list[str], at: str, out: list[Cause], _context: Any) -> None:
 
 
 def _family(text: str) -> int:
+    """The IP version of a range, 0 if it is none; as upstream, leading zeros are no reason to have none."""
+    if ":" not in text:
+        text = _LEADING_ZEROS.sub("", text)
     try:
         return ipaddress.ip_network(text, strict=False).version if "/" in text else 0
     except ValueError:

@@ -24,11 +24,9 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     subdomain_problems,
 )
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
-    Check,
     KindRules,
     Required,
     Table,
-    Test,
     always,
     given,
     immutable,
@@ -325,31 +323,28 @@ def _slice_endpoints(tree: Any, _at: str, out: list[Cause], _context: Any) -> No
         SLICE_ENDPOINT(endpoint, where, out, None)
 
 
-def _hints(test: Test) -> Check:
-    """The zones or nodes that an endpoint is for: at most eight, each of them once."""
-
-    def check(value: list[Any], at: str, out: list[Cause], _context: Any) -> None:
-        if len(value) > 8:
-            out.append(field_errors.too_many(at, len(value), 8))
+def _hints(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    """The zones and nodes that an endpoint is for: at most eight, each of them once."""
+    for member, test in (("forZones", label_value), ("forNodes", dns_subdomain)):
+        hints = list_member(value, member)
+        if len(hints) > 8:
+            out.append(field_errors.too_many(f"{at}.{member}", len(hints), 8))
             return
         seen: set[str] = set()
-        for index, one in enumerate(value):
-            name, where = one.get("name") or "", f"{at}[{index}].name"
+        for index, one in enumerate(hints):
+            name, where = one.get("name") or "", f"{at}.{member}[{index}].name"
             if name in seen:
                 out.append(field_errors.duplicate(where, name))
             seen.add(name)
             if not test.is_valid(name):
                 test.report(name, where, out)
 
-    return check
-
 
 SLICE_ENDPOINT: Final = Table(
     ("nodeName", given(dns_subdomain)),
     ("deprecatedTopology", labels),
     ("hostname", given(dns_label)),
-    ("hints.forZones", _hints(label_value)),
-    ("hints.forNodes", _hints(dns_subdomain)),
+    ("hints", _hints),
 )
 
 
@@ -371,6 +366,7 @@ def _slice_ports(tree: Any, _at: str, out: list[Cause], _context: Any) -> None:
     ports = list_member(tree, "ports")
     if len(ports) > 20000:
         out.append(field_errors.too_many("ports", len(ports), 20000))
+        return
     names: set[str] = set()
     for index, port in enumerate(ports):
         where, name = f"ports[{index}]", port.get("name") or ""

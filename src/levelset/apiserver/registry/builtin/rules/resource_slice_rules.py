@@ -186,7 +186,7 @@ def _valid_values(values: list[Any], default: str, capacity: str, at: str, out: 
             if quantity(one) > quantity(capacity):
                 detail = f"option is larger than capacity value: {_shown(capacity)}"
                 out.append(field_errors.invalid(f"{at}[{index}]", _shown(one), detail))
-        unique(map(_shown, values), at, out)
+        unique([str(int(quantity(one))) for one in values], at, out)  # as upstream, which compares whole numbers
     if not is_short or not any(quantity(one) == quantity(default) for one in values):
         detail = "default value is not valid according to the requestPolicy"
         out.append(field_errors.invalid(at, _shown(default), detail))

@@ -42,6 +42,7 @@ __all__ = [
     "Check",
     "Endpoint",
     "KindRules",
+    "Present",
     "Required",
     "Table",
     "Test",
@@ -83,6 +84,12 @@ class Always(NamedTuple):
 
 class Whole(NamedTuple):
     """A check of the whole map, which runs if the member is there."""
+
+    check: Check
+
+
+class Present(NamedTuple):
+    """As `Whole`, also for the empty string: of a pointer to a text, which Go can tell from an absent one."""
 
     check: Check
 
@@ -220,7 +227,9 @@ class _Compiler:
         for check in checks:
             if isinstance(check, Always):
                 self._put(depth, f"{self._constant(check.check)}({var}, {where}, out, context)")
-        others = [check for check in checks if not isinstance(check, Required | Always | _Zero)]
+            if isinstance(check, Present):
+                self._put(depth, f"if {var} is not None: {self._constant(check.check)}(v, at, out, context)")
+        others = [check for check in checks if not isinstance(check, Required | Always | Present | _Zero)]
         if needed is not None:
             self._put(depth, f"if not {var}:")
             self._put(depth + 1, f"out.append(required({where}, {needed.detail!a}))")

@@ -39,6 +39,7 @@ __all__ = ["CLAIM", "INLINE_VOLUME_SPEC", "STORAGE_CLASS", "VOLUME", "parameters
 
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _SECRET: Final = Table(("name", required), ("namespace", required))
+_DRIVER_SECRET: Final = Table(("name", required, dns_subdomain), ("namespace", required, dns_label))
 
 
 def _named_or_empty(detail: str, *, is_required: bool) -> Any:
@@ -107,10 +108,10 @@ SOURCES: Final[dict[str, Table]] = {
     "csi": Table(
         ("driver", always(csi_driver_name)),
         ("volumeHandle", required),
-        ("controllerPublishSecretRef", _SECRET),
-        ("controllerExpandSecretRef", _SECRET),
-        ("nodePublishSecretRef", _SECRET),
-        ("nodeExpandSecretRef", _SECRET),
+        ("controllerPublishSecretRef", _DRIVER_SECRET),
+        ("controllerExpandSecretRef", _DRIVER_SECRET),
+        ("nodePublishSecretRef", _DRIVER_SECRET),
+        ("nodeExpandSecretRef", _DRIVER_SECRET),
     ),
 }
 _REPORTED_AS: Final = {"gcePersistentDisk": "persistentDisk"}

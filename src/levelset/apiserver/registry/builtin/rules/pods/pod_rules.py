@@ -2,11 +2,10 @@
 
 from typing import Any, Final
 
-from levelset.apiserver.registry.builtin.pods import qos_class
+from levelset.apiserver.registry.builtin.pods import APP_ARMOR_CONTAINER, qos_class
 from levelset.apiserver.registry.builtin.rules.checks import is_ip, label_key_problems, subdomain_problems
 from levelset.apiserver.registry.builtin.rules.pods.pod_scheduling import check_tolerations
 from levelset.apiserver.registry.builtin.rules.pods.pod_spec import (
-    APP_ARMOR_CONTAINER,
     MIRROR,
     check_pod_annotations,
     check_pod_images,
@@ -61,8 +60,6 @@ def _new_pod(pod: Any, _at: str, out: list[Cause], _context: Any) -> None:
 
 def _annotation_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
     after, before = map_member(new["metadata"], "annotations"), map_member(old["metadata"], "annotations")
-    if after == before:
-        return
     at = "metadata.annotations"
     for key in sorted(key for key in before if after.get(key) != before[key]):
         if key.startswith(APP_ARMOR_CONTAINER):
@@ -318,7 +315,7 @@ def _resize_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
         for index, (one, other) in enumerate(zip(list_member(spec, group), list_member(former, group), strict=True)):
             _removed_resources(one, other, f"spec.{group}[{index}].resources", out)
     for one, other in zip(list_member(spec, "containers"), list_member(former, "containers"), strict=True):
-        if not equal(_fixed_resources(one), _fixed_resources(other)):
+        if not equal(_fixed_resources(one, has_claims=False), _fixed_resources(other)):
             out.append(field_errors.forbidden("spec", "only cpu and memory resources are mutable"))
     for index, (one, other) in enumerate(
         zip(list_member(spec, "initContainers"), list_member(former, "initContainers"), strict=True)
@@ -345,16 +342,17 @@ def _removed_resources(container: Any, former: Any, at: str, out: list[Cause]) -
 
 
 def _init_container_resize(container: Any, former: Any, at: str, out: list[Cause]) -> None:
-    if not equal(_fixed_resources(container), _fixed_resources(former)):
+    if not equal(_fixed_resources(container, has_claims=False), _fixed_resources(former)):
         detail = "only cpu and memory resources for init or sidecar containers are mutable"
         out.append(field_errors.forbidden(at, detail))
 
 
-def _fixed_resources(container: Any) -> Any:
-    """A container without its cpu and memory, which may change."""
-    resources = map_member(container, "resources")
+def _fixed_resources(container: Any, *, has_claims: bool = True) -> Any:
+    """A container without its cpu and memory, which may change; as upstream, new claims are not compared."""
+    resources = map_member(container, "resources") if has_claims else {}
+    amounts = map_member(container, "resources")
     fixed = {
-        name: {key: value for key, value in map_member(resources, name).items() if key not in ("cpu", "memory")}
+        name: {key: value for key, value in map_member(amounts, name).items() if key not in ("cpu", "memory")}
         for name in ("requests", "limits")
     }
     return {**container, "resources": {**resources, **fixed}}

@@ -3,6 +3,11 @@
 import re
 from typing import Any, Final
 
+from levelset.apiserver.registry.builtin.pods import (
+    APP_ARMOR_CONTAINER,
+    SECCOMP_CONTAINER,
+    SECCOMP_POD,
+)
 from levelset.apiserver.registry.builtin.rules.checks import (
     annotations,
     between,
@@ -34,7 +39,7 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_scheduling import (
     check_tolerations,
 )
 from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import check_volumes
-from levelset.apiserver.registry.builtin.rules.rule_tables import Table, Whole, required
+from levelset.apiserver.registry.builtin.rules.rule_tables import Present, Table, Whole, required
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -420,7 +425,7 @@ POD_SPEC: Final = Table(
     ("topologySpreadConstraints", check_spread_constraints),
     ("", _host_process),
     ("hostUsers", Whole(_host_users)),
-    ("hostnameOverride", Whole(_hostname_override)),
+    ("hostnameOverride", Present(_hostname_override)),
     ("serviceAccountName", dns_subdomain),
     ("nodeName", dns_subdomain),
     ("activeDeadlineSeconds", between(1, 2**31 - 1)),
@@ -435,9 +440,6 @@ POD_SPEC: Final = Table(
     ("os", Whole(_operating_system)),
     ("", _policy_and_file_references),
 )
-SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
-SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
-APP_ARMOR_CONTAINER: Final = "container.apparmor.security.beta.kubernetes.io/"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 MIRROR: Final = "kubernetes.io/config.mirror"
 

@@ -25,6 +25,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Table,
     Whole,
     always,
+    given,
     remembered,
     required,
 )
@@ -250,8 +251,11 @@ def _same_sources(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     source, reference = value.get("dataSource"), value.get("dataSourceRef")
     if source is None or reference is None:
         return
-    if any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
-        out.append(field_errors.invalid(at, {}, "must match dataSourceRef"))  # upstream shows an empty struct
+    if reference.get("namespace"):
+        detail = "may not be specified when dataSourceRef.namespace is specified"
+        out.append(field_errors.invalid(at, {}, detail))  # upstream shows an empty struct, here and below
+    elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
+        out.append(field_errors.invalid(at, {}, "must match dataSourceRef"))
 
 
 CLAIM_SPEC: Final = Table(
@@ -260,7 +264,7 @@ CLAIM_SPEC: Final = Table(
     ("accessModes", check_access_modes),
     ("", _storage_request),
     ("storageClassName", dns_subdomain),
-    ("volumeMode", one_of("Block", "Filesystem")),
+    ("volumeMode", given(one_of("Block", "Filesystem"))),
     ("dataSource", _data_source),
     ("dataSourceRef", _data_source, Table(("namespace", dns_label))),
     ("", _same_sources),
@@ -276,6 +280,12 @@ def _only_labels_and_annotations(value: Any, at: str, out: list[Cause], _context
         if is_set and name not in ("annotations", "labels"):
             shown = "uID" if name == "uid" else name  # as upstream, which takes the name from that in Go
             out.append(field_errors.forbidden(f"{at}.{shown}", "cannot be set"))
+
+
+def _publish_secret(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    name = value["nodePublishSecretRef"].get("name")
+    if name and not dns_subdomain.is_valid(name):
+        dns_subdomain.report(name, f"{at}.name", out)  # as upstream, which names it so
 
 
 TEMPLATE_METADATA: Final = Table(("annotations", annotations), ("labels", labels), ("", _only_labels_and_annotations))
@@ -413,7 +423,8 @@ VOLUME_SOURCES: Final[dict[str, Table]] = {
     "projected": Table(("defaultMode", file_mode), ("", _projected)),
     "scaleIO": Table(("gateway", required), ("system", required), ("volumeName", required)),
     "csi": Table(
-        ("driver", always(csi_driver_name)), ("nodePublishSecretRef", Table(("name", required, dns_subdomain)))
+        ("driver", always(csi_driver_name)),
+        ("nodePublishSecretRef", Table(("name", required)), Whole(_publish_secret)),
     ),
     "ephemeral": Table(("volumeClaimTemplate", required, CLAIM_TEMPLATE)),
     "image": Table(("pullPolicy", PULL_POLICIES)),
