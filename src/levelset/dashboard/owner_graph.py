@@ -7,7 +7,7 @@ from levelset.dashboard.views import kind_text
 from levelset.objects.cached_object import Head, OwnerHead
 from levelset.objects.ref import GroupVersionKind
 
-__all__ = ["Member", "children_of", "owners_of"]
+__all__ = ["Member", "children_of", "owner_of", "owners_of"]
 
 MAX_MEMBERS: Final = 200
 MAX_DEPTH: Final = 6
@@ -21,7 +21,7 @@ def owners_of(head: Head, members: Iterable[Member]) -> list[dict[str, Any]]:
     known = {one.uid: (gvk, one) for gvk, one in members}
     chain: list[dict[str, Any]] = []
     seen = {head.uid}
-    while (owner := _owner(head)) is not None and owner.uid not in seen and len(chain) < MAX_DEPTH:
+    while (owner := owner_of(head)) is not None and owner.uid not in seen and len(chain) < MAX_DEPTH:
         seen.add(owner.uid)
         found = known.get(owner.uid)
         chain.append(
@@ -62,6 +62,7 @@ def _descendants(
     return found
 
 
-def _owner(head: Head) -> OwnerHead | None:
+def owner_of(head: Head) -> OwnerHead | None:
+    """The owner that controls an object, or else its first one."""
     owners = head.owners
     return next((one for one in owners if one.controller), owners[0] if owners else None)

@@ -16,11 +16,11 @@ from levelset.client.rest_mapper import ApiResource, RestMapper
 from levelset.dashboard import problems, views
 from levelset.dashboard.activity import Activity
 from levelset.dashboard.endpoints import list_endpoints
+from levelset.dashboard.family import FamilyReader
 from levelset.dashboard.log_streams import log_choices
 from levelset.dashboard.metrics_history import MOST_SAMPLES
 from levelset.dashboard.object_health import Name, Scan, scan
 from levelset.dashboard.object_versions import unified_diff
-from levelset.dashboard.owner_graph import Member, children_of, owners_of
 from levelset.dashboard.reconcile_timeline import MOST_SHOWN, collapsed, last_reconciles, timeline_of
 from levelset.dashboard.resource_table import TableQuery, TableReader, read_search, search
 from levelset.errors import ApiError, BadRequest, LevelsetError, NotFound
@@ -118,6 +118,7 @@ class Queries:
         self._tables: TableReader | None = None
         self._scans: tuple[float, asyncio.Future[Scan]] | None = None
         self._counts: tuple[float, asyncio.Future[tuple[list[ApiResource], Counts]]] | None = None
+        self._family = FamilyReader(source.client, self._served, self._watched_kinds)
 
     async def problems(self) -> dict[str, Any]:
         """What is broken now, the worst first, and how many objects were scanned."""
@@ -269,7 +270,7 @@ class Queries:
             "reconciles": await self._reconciles(gvk, cached),
             "versions": self._versions(gvk, cached, is_seen=not is_whole),
             "panel": await self._panel(Ref(gvk, name, scope)),
-            **await self._family(gvk, cached),
+            **await self._family.read(gvk, cached),
         }
 
     async def _panel(self, ref: Ref[Any]) -> dict[str, Any] | None:
@@ -440,31 +441,9 @@ class Queries:
             return []  # forbidden, or deleted meanwhile: the other kinds are still scanned
         return page.items
 
-    async def _family(self, gvk: GroupVersionKind, head: Head) -> dict[str, Any]:
-        members = [(gvk, head), *await self._members(head.namespace)]
-        return {"owners": owners_of(head, members), "children": children_of(head, members)}
-
-    async def _members(self, namespace: str | None) -> list[Member]:
-        """The objects that may be owners or children of an object.
-
-        An in-process server is listed completely, which takes a few milliseconds; of a remote server only the kinds
-        that the controllers watch.
-        """
-        client = self._source.client()
-        if client.in_process_server is None:
-            kinds = list(dict.fromkeys(self._source.declared()))
-        else:
-            kinds = [one.gvk for one in await self._served() if one.namespaced or namespace is None]
-        members: list[Member] = []
-        for gvk in kinds:
-            if gvk.kind == "Event":
-                continue
-            try:
-                page = await list_page(client, OnlyMetadata(gvk), namespace=namespace, limit=views.MOST_OBJECTS)
-            except LevelsetError:
-                continue  # leave out kinds that cannot be listed
-            members += [(gvk, one) for one in page.items]
-        return members
+    def _watched_kinds(self) -> set[GroupVersionKind]:
+        elsewhere = set[GroupVersionKind]() if self._others is None else self._others.watched_kinds()
+        return {*self._source.declared(), *elsewhere}
 
     def _controlled_kinds(self) -> set[GroupVersionKind]:
         elsewhere = set[str]() if self._others is None else self._others.controlled_kinds()

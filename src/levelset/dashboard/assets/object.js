@@ -17,7 +17,7 @@ export function ObjectPage({ route, kinds, hasActions }) {
   const [isWhole, setWhole] = useState(false);
   const self = { kind: route.kind, namespace: route.namespace, name: route.name };
   const where = `kind=${enc(self.kind)}&name=${enc(self.name)}&namespace=${enc(self.namespace)}`;
-  const found = useQuery(`api/object?${where}${isWhole ? "&whole=1" : ""}`, { every: 250 });
+  const found = useQuery(`api/object?${where}${isWhole ? "&whole=1" : ""}`, { every: 250, atLeast: 5000 });
   useFeed([self.kind, "v1/Event", ...new Set(found.data ? below(found.data.children) : [])], true);
   return html`<${Found} query=${found} title=${self.name}>${(one) => html`
     <${Crumbs} steps=${[html`<a href=${toKind(self.kind)}>${shortKind(self.kind)}</a>`,

@@ -17,6 +17,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -38,8 +39,8 @@ from levelset.dashboard.managers.manager_readings import (
     sample_between,
 )
 from levelset.dashboard.metrics_history import INTERVAL, MOST_CONTROLLERS, MetricsHistory, Sample
-from levelset.dashboard.views import map_in, text_of
-from levelset.errors import LevelsetError
+from levelset.dashboard.views import map_in, read_kind, text_of
+from levelset.errors import BadRequest, LevelsetError
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.manager.process_records import ProcessRecord, find_records
@@ -303,6 +304,14 @@ class OtherManagers:
     def controlled_kinds(self) -> set[str]:
         """The kinds that controllers of other processes reconcile, as far as they are known: `apps/v1/Deployment`."""
         return {each.view["kind"] for one in self.managers for each in one.controllers if each.view["kind"]}
+
+    def watched_kinds(self) -> set[GroupVersionKind]:
+        """The kinds that managers elsewhere watch, as far as they are known: watches are named `apps/v1 Deployment`."""
+        found = set[GroupVersionKind]()
+        for name in {str(each["name"]) for one in self.managers for each in one.watches}:
+            with suppress(BadRequest):  # another version may name them otherwise
+                found.add(read_kind("/".join(name.split(" ")[:2])))
+        return found
 
     def results(self, kind: str) -> dict[tuple[str, str | None], str]:
         """The result of the last reconcile of each object of a kind."""
