@@ -93,6 +93,21 @@ def test_failures_with_the_same_error_are_collapsed_unless_they_have_written_som
     ]
 
 
+def test_a_poll_and_what_it_triggers_are_collapsed_together() -> None:
+    def poll(at: str, **more: Any) -> dict[str, Any]:
+        return {"at": at, "is_poll": True, "result": "done", "reasons": ["requeued"], "next": "await", **more}
+
+    def triggered(at: str, **more: Any) -> dict[str, Any]:
+        return {"at": at, "is_poll": False, "result": "requeued", "reasons": ["state map"], "next": "5 s", **more}
+
+    entries = [triggered("0"), poll("1"), triggered("2"), poll("3"), triggered("4"), poll("5")]
+    found = collapse_repeats(entries)
+    assert [(one["first"], one["at"], one["times"]) for one in found] == [("0", "4", 3), ("1", "5", 3)]
+    others = [poll("1"), triggered("2", next="10 s"), poll("3"), triggered("4", next="20 s")]
+    others += [poll("5"), triggered("6", writes=["status"]), poll("7"), triggered("8", writes=["status"])]
+    assert [one["times"] for one in collapse_repeats(others)] == [1] * 8
+
+
 @virtual
 async def test_the_timeline_has_the_writes_of_each_reconcile_and_collapses_polls() -> None:
     async def reconcile(one: ConfigMap, ctx: Context) -> Any:

@@ -23,7 +23,7 @@ from levelset.objects.ref import GroupVersionKind, Ref
 from levelset.runtime.manager import Manager
 from levelset.runtime.manager.system import open_parts
 from tests.dashboard.browser import open_browser, require_browser
-from tests.dashboard.fixtures import open_client, tree
+from tests.dashboard.fixtures import TOKEN, open_client, tree
 from tests.dashboard.test_app_serving import whole
 from tests.dashboard.test_log_streams import with_logs
 
@@ -115,6 +115,28 @@ async def test_errors_conditions_and_lines_of_logs_in_them_run_no_script(tmp_pat
             objects = [f"#/object/{config_maps}/default/broken", f"#/object/{websites}/default/blog"]
             for place in ("#/", f"#/kind/{websites}", *objects):
                 assert is_harmless(await browser.show(url + place, "&lt;img src=x")), place
+
+
+async def test_a_log_is_followed_while_others_are_opened_beside_it_until_someone_scrolls_up(tmp_path: Path) -> None:
+    require_browser()
+    lines = b"".join(b"line %d %s\n" % (number, b"long " * 60) for number in range(200))
+    async with with_logs(lines) as (page, _), Server(page.handle) as server, open_browser(tmp_path) as browser:
+        tab = await browser.open(f"{server.url}/?token={TOKEN}#/logs", width=1600)
+        await tab.click_text("main tbody a", "web / app")
+        await tab.text("line 199")
+        await tab.click_text("main tbody a", "beside")
+        await tab.wait("document.querySelectorAll('.log').length === 2")
+        is_at_end = "(one) => one.scrollHeight - one.scrollTop - one.clientHeight < 40"
+        follows = "[...document.querySelectorAll('.pane .bar label:last-child input')].map((one) => one.checked)"
+        await tab.wait(f"[...document.querySelectorAll('.log')].every({is_at_end})")
+        assert await tab.run(follows) == [True, True]
+        await tab.run("document.querySelector('.log').scrollTop -= 400")
+        await tab.wait(f"!{follows}[0]")
+        await tab.run("document.querySelector('.log').scrollTop = 1e6")
+        await tab.wait(f"{follows}[0]")
+        await tab.run("document.getElementById('filter').value = 'proxy'")
+        await tab.run("document.getElementById('filter').dispatchEvent(new Event('input', {bubbles: true}))")
+        await tab.wait("document.querySelectorAll('main tbody tr').length === 1")
 
 
 async def test_lines_of_a_log_are_text_in_a_browser(tmp_path: Path) -> None:

@@ -73,10 +73,14 @@ async def test_problems_come_first_and_disappear_when_they_are_solved(tmp_path: 
     async with served(tmp_path) as (url, client, browser):
         tab = await browser.open(url)
         await tab.text("All healthy")
+        await tab.wait("document.title === 'Overview \u00b7 levelset' && !document.querySelector('details.fold').open")
+        assert "synced" in await tab.run("document.querySelector('details.fold summary').textContent")
         await client.create(config_map("broken"))
         text = await tab.text("the database refused the connection")
         assert text.index("Problems") < text.index("Controllers")
         assert "retried in" in text
+        await tab.wait("document.title === '(1) Overview \u00b7 levelset'", 30)
+        assert await tab.run("document.querySelector('nav li a').textContent") == "Overview 1 problem"
         await tab.click(".problems a")
         await tab.wait("location.hash.endsWith('/default/broken')")
         await tab.text("because it has changed")
@@ -98,6 +102,12 @@ async def test_a_controller_has_a_page_with_its_problems_its_charts_and_its_reco
         await tab.wait("document.querySelectorAll('.chart').length === 3", 20)
         await tab.go("#/")
         await tab.wait("document.querySelector('.sparkline') !== null", 20)
+        # A poll and a failure each take one line of all, however often they repeat.
+        await tab.go("#/reconciles")
+        await tab.wait("[...document.querySelectorAll('.waterfall li')].length <= 4")
+        await tab.text("polls since")
+        await tab.run("[...document.querySelectorAll('main input[type=checkbox]')].at(-1).click()")
+        await tab.wait("[...document.querySelectorAll('.waterfall li')].length > 4")
         await tab.go("#/controller/other")
         await tab.text("No controller of this name is known here.")
 
@@ -306,6 +316,18 @@ async def test_no_page_is_wider_than_its_window(tmp_path: Path, width: int) -> N
             await tab.go(place)
             await tab.wait("document.querySelector('h1') && !document.body.innerText.includes('Loading')")
             assert not await is_wider_than_the_window(tab), place
+
+
+async def test_on_a_phone_messages_are_lines_of_their_own(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        regarding = {"apiVersion": "v1", "kind": "Pod", "name": "web", "namespace": "default"}
+        long = "the image cannot be pulled " * 6
+        await client.create(tree("v1", "Event", "e.1", involvedObject=regarding, reason="Failed", message=long))
+        tab = await browser.open(f"{url}#/events", width=390, height=844)
+        await tab.text("cannot be pulled")
+        message = "[...document.querySelectorAll('td')].find((one) => one.textContent.includes('pulled'))"
+        assert await tab.run(f"{message}.getBoundingClientRect().right <= window.innerWidth")
+        assert await tab.run(f"{message}.getBoundingClientRect().width > 300")
 
 
 async def test_on_a_phone_the_navigation_is_a_line_with_a_menu(tmp_path: Path) -> None:

@@ -22,6 +22,9 @@ async def log(request: LogRequest) -> AsyncIterator[bytes]:
     """Two lines, or as many as are wanted; one more each second for those that follow."""
 
     async def read() -> AsyncIterator[bytes]:
+        if request.query.get("previous") == "true":
+            yield b"the last run\n"
+            return
         for line in LINES[-int(request.query.get("tailLines", "2")) :]:
             yield line
         while request.query.get("follow") == "true":
@@ -65,6 +68,8 @@ async def test_a_log_is_text_whatever_it_contains() -> None:
         assert header(response, "Content-Type") == "text/plain; charset=utf-8"
         assert header(response, "X-Content-Type-Options") == "nosniff"
         assert await read_all(await send(page, f"{PATH}&tail=1")) == LINES[1]
+        last_run = await send(page, f"{PATH}&previous=1&follow=1")  # it has ended: there is nothing to follow
+        assert await read_all(last_run) == b"the last run\n"
         assert len(page.logs) == 0
 
 

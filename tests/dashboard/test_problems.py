@@ -1,6 +1,7 @@
 """The landing page: what is broken now, the worst first."""
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,9 @@ from msgspec.structs import replace
 
 from levelset.client import MergePatch
 from levelset.dashboard import Dashboard, DashboardSource, problems
+from levelset.dashboard.object_health import scan
 from levelset.objects import GroupVersionKind, Ref
+from levelset.objects.cached_object import CachedObject, decode_cached
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller import Controller
 from levelset.runtime.controller.actions import Action, Outcome
@@ -141,6 +144,36 @@ def test_objects_of_a_member_that_has_stopped_have_no_owner() -> None:
     assert (found["title"], found["tone"]) == ("no replica reconciles the objects of member b", "bad")
     assert "it had 4 when it last renewed its Lease, 11 s ago" in found["message"]
     assert problems.shards_without_owner([replace(stopped, is_stopped=False)], {}) == []
+
+
+async def test_objects_that_are_ill_for_one_cause_are_one_problem() -> None:
+    def ill(kind: str, name: str, owner: str = "", **status: Any) -> CachedObject:
+        owners = [{"kind": "Any", "name": owner, "uid": owner, "controller": True}] if owner else []
+        meta = {"name": name, "namespace": "a", "uid": name, "ownerReferences": owners}
+        meta["creationTimestamp"] = (WALL - timedelta(hours=1)).isoformat()
+        return decode_cached(
+            json.dumps({"kind": kind, "metadata": meta, "spec": {"replicas": 3}, "status": status}).encode()
+        )
+
+    waiting = {"state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}
+    pods = [ill("Pod", f"web-{n}", "set", containerStatuses=[waiting]) for n in range(3)]
+    sets = [ill("ReplicaSet", "set", "web", replicas=3, readyReplicas=0), ill("ReplicaSet", "other", replicas=3)]
+    kinds = {
+        GroupVersionKind("apps", "v1", "Deployment"): [ill("Deployment", "web", replicas=3, readyReplicas=0)],
+        GroupVersionKind("apps", "v1", "ReplicaSet"): sets,
+        GroupVersionKind("", "v1", "Pod"): pods,
+    }
+    found = problems.ill_objects(await scan(kinds, WALL))
+    assert [(one["object"]["name"], one["title"]) for one in found] == [
+        ("other", "stuck: 0/3 ready"),
+        ("web-0", "ErrImagePull"),
+    ]
+    assert [one["name"] for one in found[1]["others"]] == ["web-1", "web-2"]
+    assert [one["name"] for one in found[1]["above"]] == ["set", "web"]
+    about = {"kind": "apps/v1/Deployment", "namespace": "a", "name": "web"}
+    events = problems.warning_events([{**event(), "about": about}], WALL)
+    assert len(events) == 1
+    assert problems.one_list([*events, *found])["total"] == 2
 
 
 def test_the_worst_comes_first_and_an_event_does_not_repeat_it() -> None:

@@ -81,6 +81,35 @@ def test_any_tree_becomes_a_row_and_an_object(tree: Any) -> None:
 @pytest.mark.parametrize("tree", [one for one in ODD if isinstance(one, dict)])
 def test_any_map_becomes_an_event(tree: Any) -> None:
     assert json.dumps(views.event_view(tree))
+    assert json.dumps(views.container_states({**tree, "kind": "Pod"})) is not None
+
+
+def test_the_containers_of_a_pod_say_how_they_run_and_how_their_last_run_ended() -> None:
+    ended = {"exitCode": 1, "message": "no database\n"}
+    states = [
+        {"name": "web", "ready": True, "restartCount": 2, "state": {"running": {"startedAt": "now"}}},
+        {"name": "slow", "ready": False, "state": {"running": {}}},
+        {
+            "name": "db",
+            "restartCount": 3,
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+            "lastState": {"terminated": ended},
+        },
+    ]
+    init = [{"name": "init", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]
+    names = ("web", "slow", "db", "new")
+    spec = {"initContainers": [{"name": "init"}], "containers": [{"name": name, "image": "i"} for name in names]}
+    status = {"initContainerStatuses": init, "containerStatuses": states}
+    found = views.container_states({"kind": "Pod", "spec": spec, "status": status})
+    assert [(one["name"], one["state"], one["tone"], one["restarts"]) for one in found] == [
+        ("init", "Completed", "good", 0),
+        ("web", "running", "good", 2),
+        ("slow", "running, not ready", "busy", 0),
+        ("db", "CrashLoopBackOff", "bad", 3),
+        ("new", "waiting", "busy", 0),
+    ]
+    assert found[3]["message"] == "back-off 20s; the last run ended with exit code 1: no database"
+    assert views.container_states({"kind": "Website", "spec": spec}) == []
 
 
 def test_a_row_names_the_controller_owner() -> None:

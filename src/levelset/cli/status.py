@@ -270,7 +270,7 @@ def _member_state(member: Mapping[str, Any]) -> str:
 def _show_reconcile(reconcile: Mapping[str, Any], *, process: str = "") -> None:
     result = reconcile["result"]
     word = mark("ok" if result in _GOOD else "fail" if result in _FAILED else "warn")
-    repeats = "times" if reconcile["error"] else "polls"
+    repeats = "polls" if reconcile["is_poll"] and not reconcile["error"] else "times"
     times = f"{reconcile['times']} {repeats} since {reconcile['first']}, the last " if reconcile["times"] > 1 else ""
     click.echo(
         f"{word} {reconcile['at']} {reconcile['object']} by {reconcile['controller']}{process}: {times}"

@@ -8,6 +8,7 @@ share. Writes and requests are those of reconciles, and of the tasks that these 
 import asyncio
 import logging
 import time
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -130,11 +131,15 @@ class Activity:
 
     def requests_of(self) -> Callable[[str, Outcome[Any]], list[RequestSpan]]:
         """A function that returns the requests of a reconcile of a controller; they are sorted once for all calls."""
-        all_ = self.requests.by_reconcile()
+        all_ = {key: sorted(some, key=_began) for key, some in self.requests.by_reconcile().items()}
 
         def find(controller: str, outcome: Outcome[Any]) -> list[RequestSpan]:
-            mine = all_.get((controller, outcome.ref.key), ())
-            return [one for one in mine if _is_in(one.reconcile, one.at, outcome)]
+            mine = all_.get((controller, outcome.ref.key))
+            if mine is None:
+                return []
+            began = outcome.at - outcome.seconds
+            same = mine[bisect_left(mine, began - _SAME, key=_began) : bisect_right(mine, began + _SAME, key=_began)]
+            return [one for one in same if _is_in(one.reconcile, one.at, outcome)]
 
         return find
 
@@ -197,6 +202,10 @@ class Activity:
             "isNew": is_new,
             "changes": changed_fields(before, after) if after is not None and (before is not None or is_new) else [],
         }
+
+
+def _began(span: RequestSpan) -> float:
+    return span.reconcile.began
 
 
 def _is_in(reconcile: RunningReconcile, at: float, outcome: Outcome[Any]) -> bool:

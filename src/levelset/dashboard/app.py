@@ -15,10 +15,10 @@ The paths are below `AccessPolicy.root`; outside of it there is only the printed
 | `/api/diff?kind=&name=[&namespace=]&before=&after=` | how two versions of an object differ |
 | `/api/events` | the newest Events |
 | `/api/endpoints` | the addresses of Services |
-| `/api/reconciles[?controller=]` | the last reconciles of all controllers, or of one, with their spans |
+| `/api/reconciles[?controller=][&polls=]` | the last reconciles of all controllers, or of one, with their spans |
 | `/api/metrics[?last=]` | the metrics of the last hour, or the last samples |
 | `/api/logs` | the objects whose log can be read |
-| `/log?kind=&name=[&namespace=][&container=][&tail=][&follow=][&download=]` | a log, as text |
+| `/log?kind=&name=[&namespace=][&container=][&tail=][&follow=][&previous=][&download=]` | a log, as text |
 | `/api/runs`, `/api/run?number=[&offset=]`, `/api/step?number=&step=` | files of past runs, steps of one, one step |
 | `/report?number=` | the report of an exploration, as a document without rights |
 | `POST /api/actions/...` | changes something, if actions are switched on |
@@ -195,13 +195,15 @@ class Dashboard:
         """A log as text, never as anything a browser would show as a document of its own."""
         gvk, name, namespace = _object_of(request)
         is_download = request.parameter("download") == "1"
+        is_previous = request.parameter("previous") == "1"
         query = LogQuery(
             gvk=gvk,
             name=name,
             namespace=namespace,
             container=request.parameter("container"),
             tail=None if is_download else _number(request, "tail", PAST_LINES, range(MOST_LINES + 1)),
-            is_followed=request.parameter("follow") == "1" and not is_download,
+            is_followed=request.parameter("follow") == "1" and not is_download and not is_previous,
+            is_previous=is_previous,
         )
         body = await self.logs.open(self._client(), query)
         file = re.sub(r"[^A-Za-z0-9._-]", "_", f"{name}.log")
@@ -260,7 +262,8 @@ async def _endpoints(queries: Queries, _: Request) -> Any:
 
 
 async def _reconciles(queries: Queries, request: Request) -> Any:
-    return await queries.reconciles(request.parameter("controller") or "")
+    has_polls = request.parameter("polls") == "1"
+    return await queries.reconciles(request.parameter("controller") or "", has_polls=has_polls)
 
 
 async def _search(queries: Queries, request: Request) -> Any:

@@ -95,12 +95,14 @@ class FamilyReader:
         known = self._lists.get((gvk, namespace)) if is_reused else None
         if known is not None and timing.now() - known[0] <= REUSED_FOR:
             return known[1]
+        found: list[Member]
         async with limit:
             try:
                 page = await list_page(self._client(), OnlyMetadata(gvk), namespace=namespace, limit=MOST_OBJECTS)
-                found = [(gvk, one) for one in page.items]
             except LevelsetError:
                 found = []  # leave out kinds that cannot be listed
+            else:
+                found = [(gvk, one) for one in page.items]
         if is_reused:
             while len(self._lists) >= _MOST_LISTS:
                 del self._lists[next(iter(self._lists))]

@@ -38,6 +38,8 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
     container: str | None = None
     tail: int | None = None
     is_followed: bool = False
+    is_previous: bool = False
+    """The log of the container before its last restart."""
 
 
 class LogStreams:
@@ -122,6 +124,7 @@ def _call(client: Client, served: ApiResource, query: LogQuery) -> Call:
         ("follow", "true" if query.is_followed else None),
         ("container", query.container or None),
         ("tailLines", query.tail),
+        ("previous", "true" if query.is_previous else None),
     ]
     return requests.logs(target, options, timeout=_TIMEOUT)
 

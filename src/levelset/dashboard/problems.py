@@ -6,12 +6,15 @@ needs a person, `busy` for what may repair itself. The page links it to the `obj
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from levelset.dashboard.object_health import Name, Scan, kind_and_name, parse_time
+from levelset.dashboard.object_health import Illness, Name, Scan, kind_and_name, parse_time
+from levelset.dashboard.owner_graph import owner_of
 from levelset.dashboard.views import kind_text, text_of
+from levelset.objects.cached_object import CachedObject
+from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.hot_loops import HotLoop
@@ -109,18 +112,54 @@ def slow_reconciles(name: str, ages: Sequence[float]) -> list[Problem]:
 
 
 def ill_objects(found: Scan) -> list[Problem]:
-    """The objects whose conditions are false, or that are stuck."""
+    """The objects whose conditions are false, or that are stuck: those with one cause as one problem.
+
+    The first one stands for all of an owner that are ill in the same way; `others` are the rest of them, and `above`
+    the owners that are stuck because of them, such as the ReplicaSet and the Deployment of Pods that cannot start.
+    """
+    ill = {cached.uid or str(number): (gvk, cached, one) for number, (gvk, cached, one) in enumerate(found.ill)}
+    groups: dict[Hashable, list[_Ill]] = {}
+    above: dict[Hashable, dict[str, _Ill]] = {}
+    for uid, (gvk, cached, illness) in ill.items():
+        owner = owner_of(cached)
+        key: Hashable = uid if owner is None else (owner.uid, gvk, illness.what, illness.is_stuck)
+        groups.setdefault(key, []).append((gvk, cached, illness))
+        if not illness.is_stuck and not illness.is_mild:
+            above.setdefault(key, {}).update(_stuck_owners(cached, ill))
+    explained = {uid for some in above.values() for uid in some}
     return [
-        _problem(
-            "object",
-            f"{'stuck: ' if illness.is_stuck else ''}{illness.what}",
-            illness.message,
-            "busy" if illness.is_stuck or illness.is_mild else "bad",
-            about=kind_and_name(gvk, cached),
-            since=illness.since or None,
-        )
-        for gvk, cached, illness in found.ill
+        _illness(*some[0], some[1:], above.get(key, {}).values())
+        for key, some in groups.items()
+        if some[0][1].uid not in explained
     ]
+
+
+_Ill = tuple[GroupVersionKind, CachedObject, Illness]
+
+
+def _stuck_owners(cached: CachedObject, ill: Mapping[str, _Ill]) -> dict[str, _Ill]:
+    """The owners up to the root that are stuck, by uid."""
+    found: dict[str, _Ill] = {}
+    owner = owner_of(cached)
+    while owner is not None and owner.uid not in found and owner.uid in ill and ill[owner.uid][2].is_stuck:
+        found[owner.uid] = ill[owner.uid]
+        owner = owner_of(ill[owner.uid][1])
+    return found
+
+
+def _illness(
+    gvk: GroupVersionKind, cached: CachedObject, illness: Illness, others: Iterable[_Ill], above: Iterable[_Ill]
+) -> Problem:
+    return _problem(
+        "object",
+        f"{'stuck: ' if illness.is_stuck else ''}{illness.what}",
+        illness.message,
+        "busy" if illness.is_stuck or illness.is_mild else "bad",
+        about=kind_and_name(gvk, cached),
+        since=illness.since or None,
+        others=[kind_and_name(*one[:2]) for one in others],
+        above=[kind_and_name(*one[:2]) for one in above],
+    )
 
 
 def warned_objects(events: Iterable[Mapping[str, Any]]) -> frozenset[Name]:
@@ -303,7 +342,12 @@ def one_list(problems: Iterable[Problem]) -> dict[str, Any]:
     An event about an object that has another problem already is left out: it says the same once more.
     """
     found = list(problems)
-    reported = {_name(one["object"]) for one in found if one["category"] != "event" and one["object"]}
+    reported = {
+        _name(each)
+        for one in found
+        if one["category"] != "event" and one["object"]
+        for each in (one["object"], *one["others"], *one["above"])
+    }
     shown = [one for one in found if one["category"] != "event" or _name(one["object"]) not in reported]
     shown.sort(key=lambda one: one["since"] or "", reverse=True)
     shown.sort(key=lambda one: (one["tone"] != "bad", _ORDER.index(one["category"])))
@@ -316,7 +360,16 @@ def _name(about: Mapping[str, Any]) -> Name:
 
 def _problem(category: str, title: str, message: str, tone: Tone = "bad", *, about: Any = None, **more: Any) -> Problem:
     shown = {"category": category, "tone": tone, "title": text_of(title), "message": text_of(message), "object": about}
-    nothing = {"since": None, "retryAt": None, "times": 1, "controller": None, "manager": None, "kind": None}
+    nothing = {
+        "since": None,
+        "retryAt": None,
+        "times": 1,
+        "controller": None,
+        "manager": None,
+        "kind": None,
+        "others": [],
+        "above": [],
+    }
     return {**shown, **nothing, **more}
 
 

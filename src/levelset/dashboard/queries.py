@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from levelset.aio import timing
 from levelset.client import Client, OnlyMetadata
-from levelset.client.internals import list_page
+from levelset.client.internals import list_page, server_url
 from levelset.client.object_types import view_of
 from levelset.client.rest_mapper import ApiResource, RestMapper
 from levelset.dashboard import problems, views
@@ -21,7 +21,13 @@ from levelset.dashboard.log_streams import log_choices
 from levelset.dashboard.metrics_history import MOST_SAMPLES
 from levelset.dashboard.object_health import Name, Scan, scan
 from levelset.dashboard.object_versions import unified_diff
-from levelset.dashboard.reconcile_timeline import MOST_SHOWN, collapsed, last_reconciles, timeline_of
+from levelset.dashboard.reconcile_timeline import (
+    MOST_SHOWN,
+    collapse_by_object,
+    collapsed,
+    last_reconciles,
+    timeline_of,
+)
 from levelset.dashboard.resource_table import TableQuery, TableReader, read_search, search
 from levelset.errors import ApiError, BadRequest, LevelsetError, NotFound
 from levelset.objects.cached_object import CachedObject, Head
@@ -183,14 +189,15 @@ class Queries:
         """The addresses of all Services."""
         return await list_endpoints(self._source.client(), await self._served())
 
-    async def reconciles(self, controller: str = "") -> dict[str, Any]:
+    async def reconciles(self, controller: str = "", *, has_polls: bool = False) -> dict[str, Any]:
         """The last reconciles of all controllers, or of one, newest first, with the spans of each."""
         all_ = self._source.controllers()
         chosen = {name: one for name, one in all_.items() if controller in {"", name}}
-        found = last_reconciles(chosen, self._activity)
+        found = last_reconciles(chosen, self._activity, has_polls=has_polls)
         if self._others is not None:
             await self._others.wait_read()
-            found += [one for one in self._others.reconciles() if controller in {"", one["controller"]}]
+            others = [one for one in self._others.reconciles() if controller in {"", one["controller"]}]
+            found += others if has_polls else collapse_by_object(others)
         return {"reconciles": found[:MOST_SHOWN]}
 
     def metrics(self, last: int = MOST_SAMPLES) -> dict[str, Any]:
@@ -265,6 +272,7 @@ class Queries:
             "subresources": list(served.subresources),
             "hasLog": "log" in served.subresources,
             "containers": views.container_names(tree),
+            "containerStates": views.container_states(tree),
             "source": await asyncio.to_thread(_source, tree, is_whole=is_whole),
             "events": await self._events_of(gvk, cached),
             "reconciles": await self._reconciles(gvk, cached),
@@ -301,11 +309,13 @@ class Queries:
         return {"events": views.newest_events(trees, _MOST_EVENTS), "isPartial": token is not None}
 
     async def status(self) -> dict[str, Any]:
-        """The controllers and the watches of this process, or of those of others."""
+        """The controllers and the watches of this process, or of those of others, and the URL of the API server."""
+        server = server_url(self._source.client())
         if self._others is not None:
             await self._others.wait_read()
-            return {"moves": {}, **self._others.status()}
+            return {"server": server, "moves": {}, **self._others.status()}
         return {
+            "server": server,
             "managers": [],
             "leases": [],
             "controllers": [

@@ -4,7 +4,7 @@ Reconciles that only repeat the one before are collapsed: polls, which were requ
 and failures with the same error.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from heapq import nlargest
 from typing import Any, Final
 
@@ -16,10 +16,12 @@ from levelset.runtime.controller.reconcile_history import collapse_repeats, is_p
 from levelset.runtime.controller.running_controller import RunningController
 from levelset.runtime.manager.admin import wall_time
 
-__all__ = ["collapsed", "entry_of", "last_reconciles", "timeline_of"]
+__all__ = ["collapse_by_object", "collapsed", "entry_of", "last_reconciles", "timeline_of"]
 
 MOST_ENTRIES: Final = 50
 MOST_SHOWN: Final = 100
+_MOST_READ: Final = 1_000
+"""The reconciles of each controller, and of all together, that are read to show the last ones."""
 _MOST_SPANS: Final = 50
 
 
@@ -43,13 +45,65 @@ def collapsed(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def last_reconciles(
-    controllers: Mapping[str, RunningController[Any]], activity: Activity | None
+    controllers: Mapping[str, RunningController[Any]], activity: Activity | None, *, has_polls: bool = False
 ) -> list[dict[str, Any]]:
-    """The last reconciles of all controllers, newest first: with the spans that are known without tracing."""
-    all_ = [(name, one) for name, controller in controllers.items() for one in controller.history[-MOST_SHOWN:]]
-    newest = nlargest(MOST_SHOWN, all_, key=lambda one: one[1].at)
-    requests_of = None if activity is None else activity.requests_of()
-    return [_with_spans(name, one, [] if requests_of is None else requests_of(name, one)) for name, one in newest]
+    """The last reconciles of all controllers, newest first: with the spans that are known without tracing.
+
+    Repeats are collapsed, so that what polls does not take the place of everything else; not with `has_polls`.
+    """
+    all_ = [(name, one) for name, controller in controllers.items() for one in controller.history[-_MOST_READ:]]
+    newest = nlargest(MOST_SHOWN if has_polls else _MOST_READ, all_, key=lambda one: one[1].at)
+    requests_of = _no_requests if activity is None else activity.requests_of()
+    if has_polls:
+        return [_with_spans(name, one, requests_of(name, one)) for name, one in newest]
+    found = collapse_by_object([_sketch(name, one, requests_of(name, one)) for name, one in newest])[:MOST_SHOWN]
+    return [
+        {
+            **_with_spans(one["controller"], one["outcome"], requests_of(one["controller"], one["outcome"])),
+            "times": one["times"],
+            "first": wall_time(one["first"]),
+        }
+        for one in found
+    ]
+
+
+def collapse_by_object(newest: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Reconciles of many objects, newest first, of which the repeats are collapsed for each object."""
+    by_object: dict[Hashable, list[dict[str, Any]]] = {}
+    for one in reversed(newest):
+        about = one["object"]
+        key = about if isinstance(about, str) else tuple(about.values())
+        by_object.setdefault((one["controller"], one.get("manager"), key), []).append(one)
+    found = [one for some in by_object.values() for one in collapse_repeats(some)]
+    return sorted(found, key=lambda one: one["at"], reverse=True)
+
+
+def _sketch(controller: str, outcome: Outcome[Any], requests: Sequence[RequestSpan]) -> dict[str, Any]:
+    """What decides whether a reconcile repeats the one before."""
+    return {
+        "controller": controller,
+        "object": outcome.ref.key,
+        "result": outcome.result,
+        "error": _error(outcome),
+        "reasons": outcome.reasons,
+        "next": str(outcome.action),
+        "is_poll": _is_poll(outcome) and not requests,
+        "writes": len(requests),
+        "at": outcome.at,
+        "outcome": outcome,
+    }
+
+
+def _no_requests(_: str, __: Outcome[Any]) -> list[RequestSpan]:
+    return []
+
+
+def _is_poll(outcome: Outcome[Any]) -> bool:
+    return is_poll((one.kind for one in outcome.reasons), outcome.result)
+
+
+def _error(outcome: Outcome[Any]) -> str | None:
+    return None if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
 
 
 def _with_spans(controller: str, outcome: Outcome[Any], requests: Sequence[RequestSpan]) -> dict[str, Any]:
@@ -66,10 +120,12 @@ def _with_spans(controller: str, outcome: Outcome[Any], requests: Sequence[Reque
         "result": outcome.result,
         "at": wall_time(outcome.at),
         "reasons": [str(one) for one in outcome.reasons],
-        "error": None if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}",
+        "error": _error(outcome),
         "waited": outcome.waited,
         "seconds": outcome.seconds,
-        "is_poll": is_poll((one.kind for one in outcome.reasons), outcome.result) and not requests,
+        "next": str(outcome.action),
+        "is_poll": _is_poll(outcome) and not requests,
+        "times": 1,
         "spans": spans,
         "moreRequests": max(0, len(requests) - _MOST_SPANS),
     }
@@ -82,12 +138,12 @@ def entry_of(controller: str, outcome: Outcome[Any], activity: Activity | None) 
         "controller": controller,
         "result": outcome.result,
         "reasons": [str(one) for one in outcome.reasons],
-        "error": None if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}",
+        "error": _error(outcome),
         "next": str(outcome.action),
         "attempt": outcome.attempt,
         "seconds": outcome.seconds,
         "waited": outcome.waited,
         "at": wall_time(outcome.at),
-        "is_poll": not writes and is_poll((one.kind for one in outcome.reasons), outcome.result),
+        "is_poll": not writes and _is_poll(outcome),
         "writes": writes,
     }

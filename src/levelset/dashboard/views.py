@@ -17,6 +17,7 @@ from levelset.runtime.controller.running_controller import RunningStats
 __all__ = [
     "MOST_OBJECTS",
     "container_names",
+    "container_states",
     "container_statuses",
     "controller_view",
     "event_view",
@@ -147,6 +148,53 @@ def container_names(tree: Any) -> list[str]:
     found = [*maps_in(spec, "initContainers"), *maps_in(spec, "containers")]
     names = [text_of(one.get("name")) for one in found] if tree.get("kind") == "Pod" else []
     return [one for one in names if one]
+
+
+def container_states(tree: Any) -> list[dict[str, Any]]:
+    """The containers of a Pod, init containers first: image, state, restarts, and how each and its last run ended."""
+    known = {text_of(one.get("name")): one for one in container_statuses(map_in(tree, "status"))}
+    spec = map_in(tree, "spec")
+    all_ = [*maps_in(spec, "initContainers"), *maps_in(spec, "containers")] if tree.get("kind") == "Pod" else []
+    return [_container_state(one, known.get(text_of(one.get("name")), {})) for one in all_]
+
+
+def _container_state(container: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
+    state = map_in(status, "state")
+    word = next((one for one in ("running", "terminated", "waiting") if one in state), "waiting")
+    found, restarts = map_in(state, word), status.get("restartCount")
+    ends = [
+        _end_of(map_in(state, "terminated"), "it ended"),
+        _end_of(map_in(map_in(status, "lastState"), "terminated"), "the last run ended"),
+    ]
+    reason = text_of(found.get("reason"))
+    tone = _container_tone(word, reason, is_ready=status.get("ready") is True, code=found.get("exitCode"))
+    return {
+        "name": text_of(container.get("name")),
+        "image": text_of(container.get("image")),
+        "state": reason or ("running, not ready" if word == "running" and tone != "good" else word),
+        "tone": tone,
+        "restarts": restarts if isinstance(restarts, int) else 0,
+        "since": text_of(found.get("startedAt")) or text_of(found.get("finishedAt")) or None,
+        "message": "; ".join(filter(None, [text_of(map_in(state, "waiting").get("message")), *ends])),
+        "ports": [
+            one["containerPort"] for one in maps_in(container, "ports") if isinstance(one.get("containerPort"), int)
+        ],
+    }
+
+
+def _container_tone(word: str, reason: str, *, is_ready: bool, code: object) -> str:
+    match word:
+        case "running":
+            return "good" if is_ready else "busy"
+        case "terminated":
+            return "good" if code == 0 else "bad"
+        case _:
+            return "busy" if reason in {"", "PodInitializing", *_STARTING_REASONS} else "bad"
+
+
+def _end_of(terminated: Mapping[str, Any], what: str) -> str:
+    code, message = terminated.get("exitCode"), text_of(terminated.get("message")).strip()
+    return f"{what} with exit code {code}{f': {message}' if message else ''}" if isinstance(code, int) else ""
 
 
 def object_text(tree: Any) -> dict[str, Any]:

@@ -43,6 +43,9 @@ export function PauseButton({ controller }) {
     aria-label=${`${name} ${controller.name}`}>${controller.isPaused ? "Resume" : "Pause"}</button>`;
 }
 
+// All objects below, not only the next ones.
+const countOf = (children) => children.reduce((sum, one) => sum + 1 + countOf(one.children), 0);
+
 export function ObjectActions({ self, shown: one, hasController }) {
   const [run, state] = useAction();
   const [isEditing, setEditing] = useState(false);
@@ -59,7 +62,7 @@ export function ObjectActions({ self, shown: one, hasController }) {
       <button type="button" class="danger" onClick=${() => dialog.current.showModal()}>Delete</button>
       <${Result} state=${state} /></div>
     <dialog ref=${dialog} aria-label="Delete"><h2>Delete ${shortKind(self.kind)} ${one.name}?</h2>
-      <p>${one.children.length ? `The ${one.children.length} objects that it owns are deleted with it.` : "It cannot be undone."}</p>
+      <p>${one.children.length ? `${countOf(one.children) === 1 ? "The object that it owns is" : `The ${countOf(one.children)} objects that it owns are`} deleted with it.` : "It cannot be undone."}</p>
       <form method="dialog" class="bar"><button>Keep it</button><button type="button" class="danger" onClick=${remove}>Delete it</button></form></dialog>
     ${isEditing ? html`<${Editor} self=${self} close=${() => setEditing(false)} />` : ""}`;
 }

@@ -6,7 +6,7 @@ import { useFeed, useQuery } from "./live.js";
 import { ControllerCharts, useMetrics } from "./metrics.js";
 import { Crumbs, Failure, Found } from "./parts.js";
 import { Controllers, Problem } from "./problems.js";
-import { Waterfall, collapsed } from "./reconciles.js";
+import { Waterfall } from "./reconciles.js";
 
 export function ControllerPage({ route }) {
   const name = route.kind;  // the first part of the address
@@ -34,5 +34,5 @@ function One({ status, chosen, problems, metrics }) {
 
 function Reconciles({ name }) {
   const found = useQuery(`api/reconciles?controller=${encodeURIComponent(name)}`, { every: 1000 });
-  return html`<h2>Reconciles</h2><${Found} query=${found}>${(data) => html`<${Waterfall} all=${collapsed(data.reconciles)} />`}<//>`;
+  return html`<h2>Reconciles</h2><${Found} query=${found}>${(data) => html`<${Waterfall} all=${data.reconciles} />`}<//>`;
 }

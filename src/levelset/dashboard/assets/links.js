@@ -30,9 +30,9 @@ export const groupOf = (kind) => kind.slice(0, Math.max(0, kind.lastIndexOf("/")
 export const isSameKind = (one, other) => shortKind(one) === shortKind(other) && groupOf(one).replace(/\/?[^/]*$/, "") === groupOf(other).replace(/\/?[^/]*$/, "");
 export const fullName = (one) => `${shortKind(one.kind)} ${one.namespace ? one.namespace + "/" : ""}${one.name}`;
 
-// A log in an address: kind, namespace, name and container.
-export const logName = (one) => [one.kind, one.namespace || "", one.name, one.container || ""].map(enc).join(",");
+// A log in an address: kind, namespace, name and container, and whether it is that before the last restart.
+export const logName = (one) => [one.kind, one.namespace || "", one.name, one.container || "", ...(one.previous ? ["previous"] : [])].map(enc).join(",");
 export function readLogName(text) {
-  const [kind = "", namespace = "", name = "", container = ""] = text.split(",").map(decode);
-  return { kind, namespace, name, container };
+  const [kind = "", namespace = "", name = "", container = "", which = ""] = text.split(",").map(decode);
+  return { kind, namespace, name, container, previous: which === "previous" };
 }

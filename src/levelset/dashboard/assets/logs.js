@@ -8,7 +8,7 @@ import { Crumbs, Found, ObjectLink, Table, Tone } from "./parts.js";
 
 const MOST_LINES = 2000, MOST_PANES = 4, PAST_LINES = 1000, LONGEST_LINE = 10_000;
 const enc = encodeURIComponent;
-const addressOf = (one) => `log?kind=${enc(one.kind)}&name=${enc(one.name)}&namespace=${enc(one.namespace)}&container=${enc(one.container)}`;
+const addressOf = (one) => `log?kind=${enc(one.kind)}&name=${enc(one.name)}&namespace=${enc(one.namespace)}&container=${enc(one.container)}${one.previous ? "&previous=1" : ""}`;
 const toDownload = (one) => `${addressOf(one)}&download=1`;
 
 export function LogsPage({ route }) {
@@ -17,25 +17,31 @@ export function LogsPage({ route }) {
   const choices = useQuery("api/logs", { every: 2000 });
   const without = (one) => shown.filter((each) => logName(each) !== logName(one));
   return html`<${Crumbs} /><h1>Logs</h1>
-    ${shown.length ? html`<div class="panes">${shown.map((one) => html`<${Pane} key=${logName(one)} of=${one} others=${without(one)} />`)}</div>` : ""}
+    ${shown.length ? html`<div class="panes">${shown.map((one) => html`<${Pane} key=${logName(one)} of=${one} all=${shown} others=${without(one)} />`)}</div>` : ""}
     <${Found} query=${choices}>${(data) => html`<${Choices} data=${data} shown=${shown} />`}<//>`;
 }
 
 function Choices({ data, shown }) {
+  const [text, setText] = useState("");
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const names = new Set(shown.map(logName));
-  const all = data.logs.flatMap((one) => (one.containers.length ? one.containers : [""]).map((container) => ({ ...one, container })));
+  const all = data.logs.flatMap((one) => (one.containers.length ? one.containers : [""]).map((container) => ({ ...one, container })))
+    .filter((one) => words.every((word) => `${fullName(one)} ${one.container} ${one.state}`.toLowerCase().includes(word)));
   const rows = all.map((one) => ({ key: logName(one), cells: [
     html`<a href=${toLogs([one])}>${one.name}${one.container && one.containers.length > 1 ? ` / ${one.container}` : ""}</a>`,
     shortKind(one.kind), one.namespace || "", html`<${Tone} label=${one.state} of=${one.tone} />`,
     shown.length && shown.length < MOST_PANES && !names.has(logName(one)) ? html`<a href=${toLogs([...shown, one])}>beside</a>` : ""] }));
   return html`<h2>${shown.length ? "Other logs" : "Which"}</h2>
+    <div class="bar"><input id="filter" type="search" placeholder="Filter by text" aria-label="Filter by text" autocomplete="off"
+      spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)} />
+      ${data.isPartial ? html`<span class="quiet">There are more: the object's own page links to its log.</span>` : ""}</div>
     <${Table} heads=${[{ name: "Name", className: "name" }, "Kind", "Namespace", "State", "Show"]} rows=${rows}
-      none="No object of this server has a log." label="Logs" />`;
+      none=${words.length ? "No log matches." : "No object of this server has a log."} label="Logs" />`;
 }
 
 // ---- one log ------------------------------------------------------------------------------------------------------
 
-function Pane({ of, others }) {
+function Pane({ of, all, others }) {
   const [text, setText] = useState("");
   const [isOnly, setOnly] = useState(false);
   const [isWrapped, setWrapped] = useState(true);
@@ -43,16 +49,29 @@ function Pane({ of, others }) {
   const log = useLog(of);
   const box = useRef(null);
   useLayoutEffect(() => { if (isFollowed && box.current) box.current.scrollTop = box.current.scrollHeight; }, [log.lines, isFollowed, isWrapped, text]);
-  const scroll = () => { const it = box.current; setFollowed(it.scrollHeight - it.scrollTop - it.clientHeight < 40); };
+  // Only who scrolls up reads: lines that wrap anew when a pane is added move the end away, and it is followed.
+  const top = useRef(0);
+  const scroll = () => {
+    const it = box.current;
+    if (it.scrollHeight - it.scrollTop - it.clientHeight < 40) setFollowed(true);
+    else if (it.scrollTop < top.current) setFollowed(false);
+    top.current = it.scrollTop;
+  };
+  useEffect(() => {
+    if (!isFollowed) return undefined;
+    const observer = new ResizeObserver(() => { box.current.scrollTop = box.current.scrollHeight; });
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, [isFollowed]);
   const word = text.toLowerCase();
   const isMatch = (one) => word && one.plain.toLowerCase().includes(word);
   const matches = word ? log.lines.filter(isMatch) : [];
   const lines = isOnly && word ? matches : log.lines;
-  const label = `${fullName(of)}${of.container ? ` ${of.container}` : ""}`;
+  const label = `${fullName(of)}${of.container ? ` ${of.container}` : ""}${of.previous ? ", last run" : ""}`;
   return html`<section class="pane" aria-label=${`Log of ${label}`}>
     <div class="bar"><strong><${ObjectLink} to=${of} label=${label} /></strong>
       <span data-tone=${log.tone} role="status">${log.state}</span><span class="space"></span>
-      <a href=${toDownload(of)} download>Download</a> <a href=${toLogs(others)} aria-label=${`Close the log of ${label}`}>Close</a></div>
+      ${shortKind(of.kind) === "Pod" ? html`<a href=${toLogs(all.map((one) => one === of ? { ...of, previous: !of.previous } : one))}>${of.previous ? "This run" : "Last run"}</a> ` : ""}<a href=${toDownload(of)} download>Download</a> <a href=${toLogs(others)} aria-label=${`Close the log of ${label}`}>Close</a></div>
     <div class="bar"><input type="search" placeholder="Search" aria-label=${`Search the log of ${label}`} autocomplete="off" spellcheck=${false}
         value=${text} onInput=${(event) => setText(event.target.value)} />
       ${word ? html`<span class="quiet">${matches.length} ${matches.length === 1 ? "line" : "lines"}</span>` : ""}
@@ -85,7 +104,7 @@ function useLog(of) {
     const start = async () => {
       [lines, dropped, ansi] = [[], 0, undefined];
       try {
-        await readLines(`${addressOf(of)}&follow=1&tail=${PAST_LINES}`, abort.signal, add);
+        await readLines(`${addressOf(of)}${of.previous ? "" : "&follow=1"}&tail=${PAST_LINES}`, abort.signal, add);
         clearTimeout(timer);
         show("ended", "none");
       } catch (error) {
@@ -93,7 +112,7 @@ function useLog(of) {
         clearTimeout(timer);
         show(error.message, "bad");
       }
-      retry = setTimeout(start, 5000);  // it may be started again
+      if (!of.previous) retry = setTimeout(start, 5000);  // it may be started again
     };
     start();
     return () => { abort.abort(); clearTimeout(timer); clearTimeout(retry); };

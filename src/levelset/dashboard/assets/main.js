@@ -34,6 +34,7 @@ function App() {
 
 function Alone() {
   const route = useRoute();
+  useTitle(route, 0);
   return html`<main id="main" tabindex="-1" aria-label=${titleOf(route)}><${RunsPage} key=${route.kind} route=${route} /></main>`;
 }
 
@@ -41,12 +42,15 @@ function Whole({ hasRuns }) {
   const route = useRoute();
   const kinds = useQuery("api/kinds", { every: 2000 });
   const status = useQuery("api/status", { every: 5000 });
+  const problems = useQuery("api/problems", { every: 10000, atLeast: 20000 });
+  const bad = problems.data ? problems.data.problems.filter((one) => one.tone === "bad").length : 0;
   const help = useRef(null);
+  useTitle(route, bad);
   useKeys(help);
   const Page = Object.hasOwn(PAGES, route.what) ? PAGES[route.what] : Overview;
   const key = [route.what, route.kind, route.namespace, route.name].join("/");
   return html`<a class="skip" href="#main" onClick=${focusMain}>Skip to content</a>
-    <${Navigation} route=${route} hasRuns=${hasRuns} kinds=${kinds.data ? kinds.data.kinds : []} openHelp=${() => help.current.showModal()} />
+    <${Navigation} route=${route} hasRuns=${hasRuns} bad=${bad} server=${status.data ? status.data.server : ""} kinds=${kinds.data ? kinds.data.kinds : []} openHelp=${() => help.current.showModal()} />
     <main id="main" tabindex="-1" aria-label=${titleOf(route)}><${Page} key=${key} route=${route} kinds=${kinds.data ? kinds.data.kinds : []}
       hasActions=${Boolean(status.data && status.data.hasActions)} /></main>
     <${Help} dialog=${help} />`;
@@ -61,11 +65,8 @@ function useRoute() {
   const [route, setRoute] = useState(readRoute());
   useEffect(() => {
     const go = () => {
-      const next = readRoute();
-      document.title = `${titleOf(next)} \u00b7 levelset`;
-      setRoute(next);
+      setRoute(readRoute());
     };
-    go();
     window.addEventListener("hashchange", go);
     return () => window.removeEventListener("hashchange", go);
   }, []);
@@ -77,6 +78,12 @@ function useRoute() {
     isFirst.current = false;
   }, [route.what, route.kind, route.namespace, route.name]);
   return route;
+}
+
+// A tab in the background says how many problems there are.
+function useTitle(route, bad) {
+  const title = `${bad ? `(${bad}) ` : ""}${titleOf(route)} \u00b7 levelset`;
+  useEffect(() => { document.title = title; }, [title]);
 }
 
 const titleOf = (route) => route.name || shortKind(route.kind) || (route.what ? route.what[0].toUpperCase() + route.what.slice(1) : "Overview");

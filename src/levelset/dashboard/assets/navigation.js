@@ -8,7 +8,7 @@ import { useConnection } from "./live.js";
 const PAGES = [["", "Overview"], ["events", "Events"], ["metrics", "Metrics"], ["reconciles", "Reconciles"],
   ["endpoints", "Endpoints"], ["logs", "Logs"]];
 
-export function Navigation({ route, kinds, hasRuns, openHelp }) {
+export function Navigation({ route, kinds, hasRuns, bad, server, openHelp }) {
   const connection = useConnection();
   const [isOpen, setOpen] = useState(false);
   useEffect(() => setOpen(false), [route]);
@@ -18,9 +18,10 @@ export function Navigation({ route, kinds, hasRuns, openHelp }) {
       <button type="button" id="menu-button" aria-expanded=${String(isOpen)} aria-controls="menu"
         onClick=${() => setOpen(!isOpen)}>Menu</button></header>
     <div id="menu" class=${isOpen ? "open" : ""}>
+      ${server ? html`<p class="server" title=${server}><span class="spoken">Server </span>${server.replace(/^https?:\/\//, "")}</p>` : ""}
       <${SearchField} route=${route} />
       <ul>${[...PAGES, ...(hasRuns ? [["runs", "Runs"]] : [])].map(([what, name]) => html`<li key=${what}><a class="nav-link" href=${`#/${what}`}
-        aria-current=${route.what === what ? "page" : null}>${name}</a></li>`)}</ul>
+        aria-current=${route.what === what ? "page" : null}>${name}${!what && bad ? html` <span class="bad">${bad}<span class="spoken"> ${bad === 1 ? "problem" : "problems"}</span></span>` : ""}</a></li>`)}</ul>
       <${Kinds} route=${route} kinds=${kinds} />
       <footer><button type="button" onClick=${openHelp}>Keys</button></footer>
     </div>

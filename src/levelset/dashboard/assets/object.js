@@ -29,6 +29,7 @@ export function ObjectPage({ route, kinds, hasActions }) {
       ${one.hasLog ? html` <a href=${toLogs(logsOf(self, one))}>Logs</a>` : ""}</p>
     ${hasActions ? html`<${ObjectActions} self=${self} shown=${one} hasController=${kinds.some((each) => each.hasController && isSameKind(each.kind, self.kind))} />` : ""}
     <${Failing} last=${one.reconciles[0]} />
+    <${Containers} self=${self} all=${one.containerStates} />
     <${StatusFields} all=${one.status} />
     <${Conditions} all=${one.conditions} />
     <${Panel} self=${self} panel=${one.panel} hasActions=${hasActions} />
@@ -38,6 +39,16 @@ export function ObjectPage({ route, kinds, hasActions }) {
     <h2>Events</h2><${EventTable} events=${one.events} />
     <h2>Reconciles</h2><${Timeline} entries=${one.reconciles} />
     ${one.versions.length > 1 ? html`<h2>Versions</h2><${Versions} versions=${one.versions} where=${where} />` : ""}`}<//>`;
+}
+
+// The containers of a Pod: how each runs, or why it does not, with its log and that of its last run.
+function Containers({ self, all }) {
+  if (!all.length) return "";
+  const rows = all.map((one) => { const log = { ...self, container: one.name }; return { key: one.name, cells: [
+    one.name, html`<${Tone} label=${one.state} of=${one.tone} />`, String(one.restarts), one.since ? html`<${Age} at=${one.since} />` : "", one.image, one.ports.join(", "), one.message,
+    html`<a href=${toLogs([log])} aria-label=${`Log of ${one.name}`}>Log</a>${one.restarts ? html` <a href=${toLogs([{ ...log, previous: true }])} aria-label=${`Log of the last run of ${one.name}`}>last run</a>` : ""}`] }; });
+  return html`<h2>Containers</h2><${Table} heads=${[{ name: "Name", className: "tight" }, { name: "State", className: "tight" }, { name: "Restarts", isNumber: true },
+    { name: "Since", className: "tight" }, "Image", "Ports", { name: "Message", className: "words" }, { name: "Logs", className: "tight" }]} rows=${rows} none="" label="Containers" isStacked />`;
 }
 
 const logsOf = (self, one) => (one.containers.length ? one.containers : [""]).map((container) => ({ ...self, container }));
@@ -60,7 +71,7 @@ function Conditions({ all }) {
   const rows = all.map((one) => ({ key: one.type, cells: [
     one.type, html`<${Tone} label=${one.status} of=${tones[one.status] || "none"} />`, one.reason, one.message, html`<${Age} at=${one.lastTransitionTime} />`] }));
   return html`<h2>Conditions</h2><${Table} heads=${[{ name: "Type", className: "tight" }, { name: "Status", className: "tight" }, "Reason",
-    { name: "Message", className: "words" }, { name: "Since", className: "tight" }]} rows=${rows} none="" label="Conditions" />`;
+    { name: "Message", className: "words" }, { name: "Since", className: "tight" }]} rows=${rows} none="" label="Conditions" isStacked />`;
 }
 
 // ---- reconciles ---------------------------------------------------------------------------------------------------
@@ -71,7 +82,7 @@ export function Timeline({ entries }) {
 }
 
 function Reconcile({ of }) {
-  const times = of.times > 1 ? html`${of.times} ${of.error ? "times" : "polls"} since <time datetime=${of.first}>${clock(of.first)}</time>, last ` : "";
+  const times = of.times > 1 ? html`${of.times} ${of.is_poll && !of.error ? "polls" : "times"} since <time datetime=${of.first}>${clock(of.first)}</time>, last ` : "";
   return html`<li>
     <p><time datetime=${of.at} title=${of.at}>${clock(of.at)}</time>${" "}
       <${Tone} label=${of.result.replace("_", " ")} of=${resultTone(of.result)} />

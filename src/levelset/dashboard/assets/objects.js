@@ -99,7 +99,7 @@ function Results({ data }) {
     html`<${ObjectLink} to=${one} />`, html`<a href=${toKind(one.kind)} title=${one.kind}>${shortKind(one.kind)}</a>`, one.namespace || "",
     Object.entries(one.labels).map(([name, value]) => html`<a class="label" key=${name} href=${toSearch(`${name}=${value}`)}>${name}=${value}</a> `)] }));
   return html`<${Table} heads=${[{ name: "Name", className: "name" }, "Kind", "Namespace", { name: "Labels", className: "words" }]}
-      rows=${rows} none="Nothing was found." label="Objects" />
+      rows=${rows} none="Nothing was found." label="Objects" isStacked />
     ${data.isPartial ? html`<p class="quiet">There are more: add a word.</p>` : ""}`;
 }
 

@@ -50,27 +50,28 @@ export const size = (bytes) => bytes < 1e4 ? `${bytes} B` : bytes < 1e7 ? `${Mat
 // ---- tables -------------------------------------------------------------------------------------------------------
 
 // `heads` are names, or { name, isNumber, className, sort }; a row is { key, cells, isFresh }. A cell is text or an
-// element. Columns that are empty in every row are left out.
-export function Table({ heads, rows, none, label }) {
+// element. Columns that are empty in every row are left out. With `isStacked`, for long texts, a row is several lines on a
+// phone; the roles are written because a table that is laid out so is none for a screen reader.
+export function Table({ heads, rows, none, label, isStacked }) {
   if (!rows.length) return html`<p class="quiet">${none}</p>`;
   const all = heads.map((one) => typeof one === "string" ? { name: one } : one);
   const isUsed = all.map((one, at) => one.isKept || rows.some(({ cells }) => !isBlank(cells[at])));
   const used = all.filter((_, at) => isUsed[at]);
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label || "Table"}><table aria-label=${label || "Table"}>
-    <thead><tr>${used.map((one) => html`<${Head} key=${one.name} of=${one} />`)}</tr></thead>
-    <tbody>${rows.map(({ key, cells, isFresh }) => html`<tr key=${key} class=${isFresh ? "fresh" : null}>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label || "Table"}><table role="table" class=${isStacked ? "stacked" : null} aria-label=${label || "Table"}>
+    <thead role="rowgroup"><tr role="row">${used.map((one) => html`<${Head} key=${one.name} of=${one} />`)}</tr></thead>
+    <tbody role="rowgroup">${rows.map(({ key, cells, isFresh }) => html`<tr role="row" key=${key} class=${isFresh ? "fresh" : null}>
       ${cells.filter((_, at) => isUsed[at]).map((cell, at) => at === 0
-        ? html`<th scope="row" key=${used[at].name} class=${className(used[at])}>${cell}</th>`
-        : html`<td key=${used[at].name} class=${className(used[at])}>${cell}</td>`)}</tr>`)}</tbody>
+        ? html`<th scope="row" role="rowheader" key=${used[at].name} class=${className(used[at])}>${cell}</th>`
+        : html`<td role="cell" key=${used[at].name} class=${className(used[at])}>${cell}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 
 function Head({ of }) {
   const { name, sort } = of;
-  if (!sort) return html`<th scope="col" class=${className(of)}>${name}</th>`;
+  if (!sort) return html`<th scope="col" role="columnheader" class=${className(of)}>${name}</th>`;
   const arrow = sort.is === "asc" ? " \u2191" : sort.is === "desc" ? " \u2193" : "";
   const order = sort.is === "asc" ? "ascending" : sort.is === "desc" ? "descending" : "none";
-  return html`<th scope="col" class=${className(of)} aria-sort=${order}>
+  return html`<th scope="col" role="columnheader" class=${className(of)} aria-sort=${order}>
     <button type="button" class="sort" title=${of.title || null} onClick=${sort.choose}>${name}${arrow}</button></th>`;
 }
 
@@ -85,7 +86,7 @@ export function EventTable({ events, withObject }) {
     html`<${Age} at=${one.at} />`, html`<${Tone} label=${one.type} of=${one.type === "Normal" ? "none" : "bad"} />`, one.reason,
     ...(withObject ? [html`<${ObjectLink} to=${one.about} label=${fullName(one.about)} />`] : []),
     one.message, String(one.count)] }));
-  return html`<${Table} heads=${heads} rows=${rows} none="No events yet." label="Events" />`;
+  return html`<${Table} heads=${heads} rows=${rows} none="No events yet." label="Events" isStacked />`;
 }
 
 // ---- shells -------------------------------------------------------------------------------------------------------

@@ -53,7 +53,18 @@ export function Problem({ of }) {
         ${of.times > 1 ? `, ${of.times} times` : ""}
         ${of.retryAt ? html`, retried <${In} at=${of.retryAt} />` : ""}</span></p>
     ${of.message ? html`<p class="message">${of.message}</p>` : ""}
+    <${Also} word="also" all=${of.others} /><${Also} word="so" all=${of.above} end="not ready" />
   </li>`;
+}
+
+const MOST_ALSO = 4;
+
+// Other objects with the same problem, and those that are not ready because of it.
+function Also({ word, all, end }) {
+  if (!all.length) return "";
+  const shown = all.length > MOST_ALSO + 1 ? all.slice(0, MOST_ALSO) : all;
+  return html`<p class="also quiet">${word} ${shown.map((one, at) => html`${at ? ", " : ""}<${ObjectLink} key=${fullName(one)} to=${one} label=${fullName(one)} />`)}${
+    shown.length < all.length ? ` and ${all.length - shown.length} more` : ""}${end ? ` ${all.length === 1 ? "is" : "are"} ${end}` : ""}</p>`;
 }
 
 // ---- controllers, watches, members --------------------------------------------------------------------------------
@@ -82,9 +93,14 @@ export function Controllers({ status, metrics, isAlone }) {
     <h2>Controllers</h2>
     ${controllers}
     ${status.members.length ? html`<${Members} status=${status} />` : ""}
-    <h2>Watches</h2>
-    <${Table} heads=${watchHeads} rows=${watches} none="No watches." label="Watches" />
+    <${Watches} all=${status.watches}><${Table} heads=${watchHeads} rows=${watches} none="No watches." label="Watches" /><//>
     ${status.leases.length ? html`<${Leases} all=${status.leases} />` : ""}`;
+}
+
+// Watches that are all well are one line.
+function Watches({ all, children }) {
+  if (!all.length || !all.every((one) => one.is_ready && !one.error && !one.lags)) return html`<h2>Watches</h2>${children}`;
+  return html`<details class="fold"><summary><h2>Watches <small>${all.length === 1 ? "one, and it is" : `all ${all.length} are`} synced</small></h2></summary>${children}</details>`;
 }
 
 // Managers in other processes: on this machine, and in Pods.

@@ -11,29 +11,15 @@ export function ReconcilesPage({ route }) {
   const [isFailed, setFailed] = useState(false);
   const [hasPolls, setPolls] = useState(false);
   useFeed([], true);
-  const found = useQuery("api/reconciles", { every: 1000 });
+  const found = useQuery(`api/reconciles${hasPolls ? "?polls=1" : ""}`, { every: 1000 });
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (one) => (!isFailed || one.error) && words.every((word) => `${one.controller} ${one.manager || ""} ${fullName(one.object)} ${one.error || ""}`.toLowerCase().includes(word));
   return html`<${Crumbs} /><h1>Reconciles <small>the last of all controllers</small></h1>
     <div class="bar"><input id="filter" type="search" placeholder="Filter by text" aria-label="Filter by text" autocomplete="off"
         spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)} />
       <label><input type="checkbox" checked=${isFailed} onChange=${() => setFailed(!isFailed)} /> failed only</label>
-      <label><input type="checkbox" checked=${hasPolls} onChange=${() => setPolls(!hasPolls)} /> every poll</label></div>
-    <${Found} query=${found}>${(data) => html`<${Waterfall} all=${(hasPolls ? data.reconciles : collapsed(data.reconciles)).filter(fits)} />`}<//>`;
-}
-
-// Newest first: of the polls of an object between two other reconciles only the last is kept, with their number. Pure.
-export function collapsed(all) {
-  const found = [], open = new Map();
-  for (const one of all) {
-    const name = `${one.controller} ${one.manager || ""} ${fullName(one.object)}`;
-    const last = one.is_poll ? open.get(name) : null;
-    if (last) { last.polls += 1; continue; }
-    const kept = { ...one, polls: 1 };
-    found.push(kept);
-    if (one.is_poll) open.set(name, kept); else open.delete(name);
-  }
-  return found;
+      <label><input type="checkbox" checked=${hasPolls} onChange=${() => setPolls(!hasPolls)} /> every repeat</label></div>
+    <${Found} query=${found}>${(data) => html`<${Waterfall} all=${data.reconciles.filter(fits)} />`}<//>`;
 }
 
 export function Waterfall({ all }) {
@@ -44,7 +30,7 @@ export function Waterfall({ all }) {
 function Reconcile({ of }) {
   return html`<li><details><summary>
       <time datetime=${of.at} title=${of.at}>${clock(of.at)}</time>${" "}<${Tone} label=${of.result.replace("_", " ")} of=${resultTone(of.result)} />${" "}
-      <${ObjectLink} to=${of.object} label=${fullName(of.object)} /> <span class="quiet">by ${of.controller}${of.manager ? ` in ${of.manager}` : ""} in ${duration(of.seconds)}${of.waited >= 0.001 ? ` after ${duration(of.waited)} in the queue` : ""}${of.polls > 1 ? `, the last of ${of.polls} polls` : ""}</span></summary>
+      <${ObjectLink} to=${of.object} label=${fullName(of.object)} /> <span class="quiet">by ${of.controller}${of.manager ? ` in ${of.manager}` : ""} in ${duration(of.seconds)}${of.waited >= 0.001 ? ` after ${duration(of.waited)} in the queue` : ""}${of.times > 1 ? html`, the last of ${of.times} ${of.is_poll && !of.error ? "polls" : "times"} since <time datetime=${of.first}>${clock(of.first)}</time>` : ""}</span></summary>
     <p>because ${of.reasons.join("; ") || "of no reason"}</p>
     ${of.error ? html`<p class="error">${of.error}</p>` : ""}
     <ul class="spans">${of.spans.map((one, at) => html`<${Span} key=${at} of=${one} whole=${of.waited + of.seconds} />`)}</ul>

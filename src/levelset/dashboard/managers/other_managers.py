@@ -404,7 +404,9 @@ def _waterfall(manager: ManagerReading, one: Mapping[str, Any]) -> dict[str, Any
         "error": one["error"],
         "waited": one["waited"],
         "seconds": one["seconds"],
+        "next": one.get("next", ""),
         "is_poll": one.get("is_poll", False),
+        "times": 1,
         "spans": spans,
         "moreRequests": 0,
     }

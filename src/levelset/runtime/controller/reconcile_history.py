@@ -37,6 +37,9 @@ _POLL_REASONS: Final = frozenset({"requeued", "bulk"})
 _QUIET: Final = frozenset({"done", "requeued"})
 _SAME: Final = ("controller", "object", "pid")
 _SAME_FAILURE: Final = ("result", "error", "reasons")
+_SAME_STEP: Final = ("result", "error", "reasons", "next")
+_CYCLES: Final = (2, 3)
+"""The lengths of cycles that are found: a poll, and what it has other sources trigger."""
 
 _log = logging.getLogger(__name__)
 
@@ -145,8 +148,9 @@ def count_repeats(items: Iterable[T], key: Callable[[T], Hashable], most: int) -
 def collapse_repeats(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Joins neighbouring reconciles of one object by one controller, oldest first, that only repeat the one before.
 
-    These are polls (`is_poll`), and failures with the same error for the same reasons that have written nothing. The
-    last of them gets their number as `times`, and as `first` the `at` of the first.
+    These are polls (`is_poll`), and failures with the same error for the same reasons that have written nothing; also
+    two or three that are the same each time, a poll among them. The last of them gets their number as `times`, and as
+    `first` the `at` of the first.
     """
     found: list[dict[str, Any]] = []
     for one in entries:
@@ -155,7 +159,28 @@ def collapse_repeats(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             found[-1] = {**one, "times": last["times"] + 1, "first": last["first"]}
         else:
             found.append({**one, "times": 1, "first": one["at"]})
+            _collapse_cycle(found)
     return found
+
+
+def _collapse_cycle(found: list[dict[str, Any]]) -> None:
+    """Joins the last few entries with as many before them, if they are the same step by step."""
+    for length in _CYCLES:
+        before, last = found[-2 * length : -length], found[-length:]
+        if len(before) == length and _is_cycle(before, last):
+            again = [
+                {**new, "times": old["times"] + 1, "first": old["first"]} for old, new in zip(before, last, strict=True)
+            ]
+            found[-2 * length :] = again
+            return
+
+
+def _is_cycle(before: Sequence[dict[str, Any]], last: Sequence[dict[str, Any]]) -> bool:
+    is_counted = len({one["times"] for one in before}) == 1 and all(one["times"] == 1 for one in last)
+    if not is_counted or not any(one["is_poll"] for one in last) or any(one.get("writes") for one in (*before, *last)):
+        return False
+    names = (*_SAME, *_SAME_STEP)
+    return all(old.get(name) == new.get(name) for old, new in zip(before, last, strict=True) for name in names)
 
 
 def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
