@@ -82,6 +82,14 @@ async def test_options_select_the_lines_the_container_and_the_source() -> None:
     assert shown.stderr == ""
 
 
+async def test_a_log_may_be_that_of_the_last_run_begin_later_and_have_times() -> None:
+    async with serving():
+        shown = await invoke_async("web", "-p", "--since", "10m", "--timestamps")
+        wrong = await invoke_async("web", "--since", "soon")
+    assert json.loads(shown.stdout.splitlines()[0]) == {"previous": "true", "sinceSeconds": "600", "timestamps": "true"}
+    assert (wrong.exit_code, "soon: expected a time such as 90s, 10m or 1h" in wrong.stderr) == (2, True)
+
+
 async def test_the_first_of_several_containers_is_read_and_the_others_are_named() -> None:
     async with serving():
         shown = await invoke_async("pair")
@@ -93,6 +101,7 @@ async def test_the_first_of_several_containers_is_read_and_the_others_are_named(
     ("word", "code", "message"),
     [
         ("pod/none", 1, 'pods "none" not found'),
+        ("wbe", 1, "there is no Pod wbe in namespace default. Did you mean web?"),
         ("namespace/default", 2, "Namespace has no log; Pods have one: levelset logs pod/NAME"),
         ("/web", 2, "'/web' is not KIND/NAME; write for example pod/web"),
         ("a/b/c", 2, "'a/b/c' is not KIND/NAME"),

@@ -222,8 +222,13 @@ async def test_status_shows_the_members_their_objects_and_how_many_were_handed_o
 async def test_a_kind_without_a_controller_is_reported_with_the_known_kinds() -> None:
     async with managing():
         result = await invoke_async("why", "pod/x")
+        mistyped = await invoke_async("why", "website5/blog")
+        missing = await invoke_async("why", "website/blgo")
     assert result.exit_code == 1
     assert result.stderr == f"no controller in process {os.getpid()} reconciles pod (it reconciles Website)\n"
+    assert mistyped.stderr == f"no controller in process {os.getpid()} reconciles website5. Did you mean website?\n"
+    cache = f"is in the cache of process {os.getpid()}"
+    assert (missing.exit_code, missing.stderr) == (1, f"websites: no website blgo {cache}. Did you mean blog?\n")
 
 
 @pytest.mark.parametrize("thing", ["blog", "website/", "/blog", "a/b/c"])
@@ -401,6 +406,16 @@ async def test_a_watched_status_as_json_is_a_line_each_time(monkeypatch: pytest.
         watch_twice(monkeypatch)
         shown = await invoke_async("status", "--watch", "-o", "json")
     assert [json.loads(line)[0]["pid"] for line in shown.stdout.splitlines()] == [os.getpid()] * 2
+
+
+async def test_a_watched_status_begins_with_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with managing():
+        watch_twice(monkeypatch)
+        shown = await invoke_async("status", "--watch")
+    lines = shown.stdout.splitlines()
+    assert lines[2].startswith("fail ")
+    assert lines[4].startswith("CONTROLLER")
+    assert lines[7] == "1 watch is synced"
 
 
 def test_a_recording_cannot_be_watched() -> None:

@@ -4,6 +4,10 @@ import asyncio
 import io
 import json
 import os
+import pty
+import subprocess
+import sys
+import termios
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from levelset import Context, GiveUp
 from levelset.cli import live_view
-from levelset.cli.live_view import Frame, show_live
+from levelset.cli.live_view import Frame, moved, show_live, visible
 from levelset.cli.top import TopView, top
 from levelset.runtime.manager import Manager
 from levelset.runtime.manager.process_records import FOLDER_VARIABLE
@@ -113,3 +117,55 @@ def test_on_a_terminal_it_is_drawn_on_a_screen_of_its_own_which_is_left_at_the_e
     assert "some [bold] line" in drawn  # no markup of the library
     assert "every 2 s; Ctrl-C ends it" in drawn
     assert "\x1b[?1049l" in drawn
+
+
+def test_a_view_that_is_longer_than_the_screen_scrolls_and_says_so() -> None:
+    lines = [str(number) for number in range(50)]
+    assert visible(lines[:10], 0, 10) == lines[:10]
+    shown = visible(lines, 20, 10)
+    assert shown[:9] == lines[20:29]
+    assert "lines 21 to 29 of 50" in shown[9]
+    assert [moved(0, key, 50, 10) for key in ("j", "k", "\x1b[B", " ", "G", "x", "")] == [1, 0, 1, 8, 41, 0, 0]
+    assert [moved(41, key, 50, 10) for key in ("j", "k", "b", "g")] == [41, 40, 33, 0]
+    assert visible(lines, moved(0, "G", 50, 10), 10)[-2] == "49"
+    assert moved(30, "", 5, 10) == 0  # the view has become shorter
+
+
+def test_a_key_ends_the_view_and_the_terminal_is_as_before(tmp_path: Path) -> None:
+    """In a terminal of its own: what rich writes to it, and what it reads from it."""
+    program = tmp_path / "view.py"
+    program.write_text(
+        "from levelset.cli.live_view import Frame, show_live\n"
+        "show_live(lambda: Frame(None, [f'row {n}' for n in range(99)]), every=60, output='text')\n"
+        "print('ended')\n",
+        encoding="utf-8",
+    )
+    number, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    environment = {
+        **os.environ,
+        "TERM": "xterm-256color",
+        "LINES": "24",
+        "COLUMNS": "80",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    with subprocess.Popen(
+        [sys.executable, str(program)], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as process:
+        shown = read_terminal(number, b"row 1")
+        assert b"of 99" in shown
+        os.write(number, b"G")
+        read_terminal(number, b"row 98")
+        os.write(number, b"q")
+        read_terminal(number, b"ended")
+        assert process.wait(60) == 0
+    assert termios.tcgetattr(theirs) == before
+    os.close(theirs)
+    os.close(number)
+
+
+def read_terminal(number: int, until: bytes) -> bytes:
+    found = b""
+    while until not in found:
+        found += os.read(number, 4096)
+    return found

@@ -1,6 +1,6 @@
 """`levelset status`, `why KIND/NAME` and `trigger KIND/NAME`: clients of the admin API of running managers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
@@ -50,7 +50,7 @@ def _from_option(function: F) -> F:
 @click.command()
 @_pid_option
 @_from_option
-@click.option("-w", "--watch", is_flag=True, help="Shows it again and again, until Ctrl-C.")
+@click.option("-w", "--watch", is_flag=True, help="Shows it again and again, what fails first, until q or Ctrl-C.")
 @every_option
 @output_option
 def status(*, pid: int | None, recording: str | None, watch: bool, every: float, output: str) -> None:
@@ -81,11 +81,13 @@ def status(*, pid: int | None, recording: str | None, watch: bool, every: float,
 
 def _status_now(pid: int | None, output: str) -> Frame:
     found = call_managers(pid, "GET", "/status", output)
-    return Frame(found, _lines_of_all(found))
+    return Frame(found, _lines_of_all(found, is_watched=True))
 
 
-def _lines_of_all(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    blocks = [_status_lines(one) for one in found]
+def _lines_of_all(found: Sequence[Mapping[str, Any]], *, is_watched: bool = False) -> list[str]:
+    if is_watched:
+        found = sorted(found, key=lambda one: not any(each["failing"] for each in one["controllers"]))
+    blocks = [_status_lines(one, is_watched=is_watched) for one in found]
     return [line for number, block in enumerate(blocks) for line in ([""] if number else []) + block]
 
 
@@ -113,6 +115,8 @@ def why(thing: str, namespace: str | None, pid: int | None, recording: str | Non
     if output == "json":
         show_json(reconciles)
         return
+    if not reconciles and all(found.get("missing") for found in answers):
+        raise CommandFailed("\n".join(_nearest(found["missing"] for found in answers)))
     if not reconciles:
         where = f" -n {namespace}" if namespace else ""
         raise CommandFailed(f"{thing} has not been reconciled; trigger it: levelset trigger {thing}{where}")
@@ -192,11 +196,18 @@ def call_managers(
                 raise
             failures.append(error)
     if not responses:
-        raise CommandFailed("\n".join(str(one) for one in failures))
+        raise CommandFailed("\n".join(_nearest(str(one) for one in failures)))
     for one in failures:
         if not isinstance(one, _NotKnown):
             click.echo(str(one), err=True)
     return responses
+
+
+def _nearest(messages: Iterable[str]) -> list[str]:
+    """Of what several managers say those that suggest another word, each suggestion once; or else all."""
+    found = list(messages)
+    questions = {one.rpartition(". ")[2]: one for one in found if one.endswith("?")}
+    return list(questions.values()) or found
 
 
 class _NotKnown(CommandFailed):
@@ -233,17 +244,26 @@ def _query(thing: str, namespace: str | None) -> str:
     return urlencode(wanted)
 
 
-def _status_lines(found: Mapping[str, Any]) -> list[str]:
+def _status_lines(found: Mapping[str, Any], *, is_watched: bool = False) -> list[str]:
+    """The state of a manager; on a screen that is watched what fails comes first, and watches that are well are one."""
     members: Sequence[Mapping[str, Any]] = found.get("members") or ()
     role = ("member" if members else "leader") if found["is_leader"] else ("joining" if members else "standby")
     columns = ("name", "kind", "is_ready", "running", "ready", "delayed", "reconciles", "failing")
-    rows = [[one[column] for column in columns] for one in found["controllers"]]
+    controllers: Sequence[Mapping[str, Any]] = found["controllers"]
+    if is_watched:
+        controllers = sorted(controllers, key=lambda one: (not one["failing"], one["is_ready"], not one["reconciles"]))
+    rows = [[one[column] for column in columns] for one in controllers]
     head = ("CONTROLLER", "KIND", "READY", "RUNNING", "QUEUED", "DELAYED", "RECONCILES", "FAILING")
-    lines = [f"process {found['pid']}, {role}", *table_lines(head, rows)]
+    errors = [error_line(error) for one in found["controllers"] for error in one["errors"]]
+    first = [*errors, ""] if is_watched and errors else []
+    lines = [f"process {found['pid']}, {role}", *first, *table_lines(head, rows)]
     watches = [
         (one["name"], one["is_ready"], one["objects"], one["events"], _age(one["lag"]), one["error"])
         for one in found["watches"]
+        if not is_watched or one["error"] or not one["is_ready"]
     ]
+    if is_watched and (well := len(found["watches"]) - len(watches)):
+        lines += ["", f"{well} {'watch is' if well == 1 else 'watches are'} synced"]
     if watches:
         lines += ["", *table_lines(("WATCH", "SYNCED", "OBJECTS", "EVENTS", "LAST EVENT", "ERROR"), watches)]
     if members:
@@ -251,8 +271,7 @@ def _status_lines(found: Mapping[str, Any]) -> list[str]:
         shared = [[name, one["owned"], one["gained"], one["lost"]] for name, one in found["shards"].items()]
         lines += ["", *table_lines(("MEMBER", "IDENTITY", "OBJECTS", "STATE"), rows)]
         lines += ["", *table_lines(("SHARED", "OWNED", "GAINED", "LOST"), shared)]
-    errors = [error for one in found["controllers"] for error in one["errors"]]
-    return lines + [error_line(one) for one in errors]
+    return lines if is_watched else lines + errors
 
 
 def error_line(error: Mapping[str, Any]) -> str:

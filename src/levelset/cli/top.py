@@ -38,7 +38,7 @@ _MOST_ERRORS: Final = 5
 @every_option
 @output_option
 def top(pid: int | None, every: float, output: str) -> None:
-    """Shows the queues, rates and errors of the controllers on this machine, live until Ctrl-C.
+    """Shows the queues, rates and errors of the controllers on this machine, live until q or Ctrl-C.
 
     RATE/S are the reconciles since the last reading, ERRORS/MIN those of the last minute that failed, MEDIAN and P95
     how long those of the last minute took. The last errors come first, then the controllers with failing objects, then

@@ -360,7 +360,7 @@ def _name(about: Mapping[str, Any]) -> Name:
 
 def _problem(category: str, title: str, message: str, tone: Tone = "bad", *, about: Any = None, **more: Any) -> Problem:
     shown = {"category": category, "tone": tone, "title": text_of(title), "message": text_of(message), "object": about}
-    nothing = {
+    nothing: dict[str, object] = {
         "since": None,
         "retryAt": None,
         "times": 1,

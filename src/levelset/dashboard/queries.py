@@ -16,11 +16,11 @@ from levelset.client.rest_mapper import ApiResource, RestMapper
 from levelset.dashboard import problems, views
 from levelset.dashboard.activity import Activity
 from levelset.dashboard.endpoints import list_endpoints
-from levelset.dashboard.family import FamilyReader
 from levelset.dashboard.log_streams import log_choices
 from levelset.dashboard.metrics_history import MOST_SAMPLES
 from levelset.dashboard.object_health import Name, Scan, scan
 from levelset.dashboard.object_versions import unified_diff
+from levelset.dashboard.owner_graph import FamilyReader
 from levelset.dashboard.reconcile_timeline import (
     MOST_SHOWN,
     collapse_by_object,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from levelset.runtime.manager.command_hints import HintSpelling, install_command, script_path
+from levelset.runtime.manager.command_hints import HintSpelling, cluster_hints, install_command, script_path
 from levelset.runtime.manager.ready_message import Facts, fact_lines, ready_lines
 
 HINTS = ["kubectl apply -f examples/", "kubectl get pods", "levelset status"]
@@ -122,3 +122,13 @@ def test_a_package_is_installed_into_this_environment(clone: Path, monkeypatch: 
     (clone / "site/pip").mkdir(parents=True)
     monkeypatch.setattr(sys, "path", [str(clone / "site")])
     assert install_command("uvloop") == ".venv/bin/python -m pip install uvloop"
+
+
+def test_beside_a_cluster_the_hints_name_it(clone: Path) -> None:
+    both = program(clone / "bin", "kubectl").parent
+    own = ".venv/bin/levelset status"
+    assert cluster_hints(["goods"], "a b", "shop", path=str(both)) == [
+        "kubectl --kubeconfig 'a b' --context shop get goods",
+        own,
+    ]
+    assert cluster_hints(["goods"], None, None, path="") == [own]

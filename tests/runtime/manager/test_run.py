@@ -175,7 +175,9 @@ def test_of_two_processes_with_the_same_lease_one_leads_and_the_other_takes_over
     with started(write(tmp_path), "--local") as host:
         read_until(host, "sold tea", "ready in")
         with started(one, *words) as first:
-            read_until(first, "sells", "ready in")
+            output = read_until(first, "sells", "ready in")
+            assert "API server  https://127.0.0.1:" in output
+            assert "Type next" not in output  # there is no terminal to type in
             with started(two, *words) as second:
                 read_errors_until(second, "waiting to become the leader")
                 read_until(second, "ready in")  # a replica that waits is ready, so that a rollout can go on

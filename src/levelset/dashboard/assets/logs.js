@@ -49,7 +49,7 @@ function Pane({ of, all, others }) {
   const log = useLog(of);
   const box = useRef(null);
   useLayoutEffect(() => { if (isFollowed && box.current) box.current.scrollTop = box.current.scrollHeight; }, [log.lines, isFollowed, isWrapped, text]);
-  // Only who scrolls up reads: lines that wrap anew when a pane is added move the end away, and it is followed.
+  // Only who scrolls up reads: lines that wrap otherwise when a pane is added move the end away, and it is followed.
   const top = useRef(0);
   const scroll = () => {
     const it = box.current;

@@ -187,7 +187,10 @@ class AdminServer:
             return _answer(400, {"error": str(error)})
 
     def _why(self, request: Request) -> Any:
-        return {"pid": os.getpid(), "reconciles": reconciles_of(self._view.controllers(), *_object_of(request))}
+        controllers, wanted = self._view.controllers(), _object_of(request)
+        found = reconciles_of(controllers, *wanted)
+        missing = "" if found else _missing_object(controllers, *wanted)
+        return {"pid": os.getpid(), "reconciles": found, "missing": missing}
 
     def _trigger(self, request: Request) -> Any:
         return trigger_reconcile(self._view.controllers(), *_object_of(request), other_owner=self._view.other_owner)
@@ -247,6 +250,16 @@ def reconciles_of(
         for one in controller.history
         if one.ref.name == name and namespace in {None, one.ref.namespace}
     ]
+
+
+def _missing_object(
+    controllers: Mapping[str, RunningController[Any]], kind: str, name: str, namespace: str | None
+) -> str:
+    """A sentence, with the nearest name, if no cache has this object; nothing if one has."""
+    concerned = _of_kind(controllers, kind)
+    if any(_keys_of(one, name, namespace) for one in concerned):
+        return ""
+    return _not_cached(concerned, kind, name, namespace)
 
 
 def last_reconciles(controllers: Mapping[str, RunningController[Any]]) -> Sequence[dict[str, Any]]:
@@ -312,8 +325,13 @@ def _not_cached(controllers: Sequence[RunningController[Any]], kind: str, name: 
 def _of_kind(controllers: Mapping[str, RunningController[Any]], kind: str) -> Sequence[RunningController[Any]]:
     found = [one for one in controllers.values() if kind.lower() in _names_of(one)]
     if not found:
-        there = ", ".join(sorted({_kind_of(one) for one in controllers.values()})) or "nothing"
-        raise NotFound(f"no controller in process {os.getpid()} reconciles {kind} (it reconciles {there})")
+        from levelset.command_parser import suggestion  # noqa: PLC0415  # for a mistake only
+
+        there = sorted({_kind_of(one) for one in controllers.values()})
+        said = f"no controller in process {os.getpid()} reconciles {kind}"
+        if near := suggestion(kind.lower(), {one.lower() for one in there}):
+            raise NotFound(f"{said}. {near}")
+        raise NotFound(f"{said} (it reconciles {', '.join(there) or 'nothing'})")
     return found
 
 

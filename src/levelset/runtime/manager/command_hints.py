@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["HintSpelling", "install_command", "script_path"]
+__all__ = ["HintSpelling", "cluster_hints", "install_command", "script_path"]
 
 
 class HintSpelling:
@@ -40,6 +40,19 @@ class HintSpelling:
 
     def _with_kubeconfig(self, hint: str) -> str:
         return hint.replace("kubectl ", f"kubectl --kubeconfig {self._kubeconfig} ", 1)
+
+
+def cluster_hints(
+    kinds: Sequence[str], kubeconfig: str | None, context: str | None, *, path: str | None = None
+) -> list[str]:
+    """What to type beside a program on a cluster: its objects with kubectl, and its state, where these commands are."""
+    given = {"--kubeconfig": kubeconfig, "--context": context}
+    options = "".join(f" {name} {shlex.quote(value)}" for name, value in given.items() if value)
+    has_kubectl = shutil.which("kubectl", path=path) is not None
+    hints = [f"kubectl{options} get {kind}" for kind in kinds if has_kubectl]
+    if Path(sys.executable).with_name("levelset").exists():
+        hints.append(f"{script_path('levelset', path=path)} status")
+    return hints
 
 
 def script_path(name: str, *, path: str | None = None) -> str:

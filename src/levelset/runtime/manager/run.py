@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from levelset.aio import event_loop
 from levelset.client import WarningLog
 from levelset.client.client import Client
+from levelset.client.internals import server_url
 from levelset.client.transport.interface import Hook
 from levelset.errors import ConfigError, LevelsetError, NotReady
 from levelset.garbage_collection import loading
@@ -376,6 +377,8 @@ class _Program:
                 raise ConfigError(f"{whole.name}: needs an API server of its own; pass --local, or leave it out")
             client = await Client.connect(parsed.kubeconfig, context=parsed.context, **options)
             await stack.enter_async_context(client)
+            self._facts["url"] = server_url(client)
+            self._hints = self._cluster_hints(whole)
         else:
             # Imported late, as the server that it starts: most programs talk to one that is there already.
             from levelset.runtime.manager.command_hints import HintSpelling  # noqa: PLC0415
@@ -411,6 +414,15 @@ class _Program:
         self._hints = spelling.spell(whole.hints or first if self._given_hints is None else self._given_hints)
         if not spelling.has_kubectl:
             self._disabled["kubectl"] = "install it to read and write objects by hand"
+
+    def _cluster_hints(self, whole: System) -> list[str]:
+        """What to type next beside a cluster, for a person at a terminal."""
+        if not sys.stdout.isatty():
+            return []
+        from levelset.runtime.manager.command_hints import cluster_hints  # noqa: PLC0415  # as with --local
+
+        kinds = [resource_name(one) for one in whole.controllers[:1]]
+        return cluster_hints(kinds, self._arguments.kubeconfig, self._arguments.context)
 
     async def _announce(self, manager: Manager, hosted: Sequence[HostedController]) -> None:
         """Prints the addresses and the ready line; stops the program if its output is a pipe without a reader."""
