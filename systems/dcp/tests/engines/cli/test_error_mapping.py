@@ -84,3 +84,11 @@ def test_an_error_of_exec_is_distinguished_from_a_failed_command() -> None:
         "Error: can only create exec sessions on running containers: container state improper"
     )
     assert not may_be_container_error("cat: /x: No such file or directory\n")
+
+
+def test_the_reason_of_a_failed_start_is_shown_and_not_the_summary_of_docker_after_it() -> None:
+    reason = 'Error response from daemon: failed to create task: exec: "/no/such": no such file or directory: unknown'
+    for prefix in ("Error: ", ""):
+        error = map_error("start the container a1", 1, f"{reason}\n{prefix}failed to start containers: a1\n")
+        assert str(error) == f"start the container a1: {reason}"
+    assert str(map_error("start it", 1, "Error: failed to start containers: a1\n")).endswith("containers: a1")

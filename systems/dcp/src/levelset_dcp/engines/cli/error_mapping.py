@@ -63,6 +63,8 @@ _EXEC: Final = (
     r"|.*cannot exec in a stopped)"
 )
 _SHOWN: Final = 1000
+_SUMMARY: Final = ("Error: failed to start containers:", "failed to start containers:")
+"""What Docker prints after the reason."""
 
 
 def map_error(operation: str, code: int, stderr: str) -> EngineError:
@@ -84,5 +86,6 @@ def may_be_container_error(stderr: str) -> bool:
 def _last_error(stderr: str) -> str:
     """The last error line and what follows it, without the tool's hints."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip() and not line.startswith("See '")]
+    lines = [line for line in lines if not line.startswith(_SUMMARY)] or lines
     starts = [number for number, line in enumerate(lines) if line.startswith(("Error", "Cannot connect", "ERROR"))]
     return "\n".join(lines[starts[-1] :] if starts else lines[-3:])[-_SHOWN:]
