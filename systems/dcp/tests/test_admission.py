@@ -135,9 +135,10 @@ def certificates(**others: Any) -> dict[str, Any]:
         ),
         (
             "Container",
-            {"image": "a", "terminal": {}},
-            "spec.terminal: terminals of containers are not supported; leave it out, or use an Executable",
+            {"image": "a", "containerName": "lasting", "persistent": True, "terminal": {}},
+            "spec.terminal: mode persistent does not support a terminal",
         ),
+        ("Container", {"image": "a", "terminal": {"socketMode": "connect"}}, "connect needs udsPath"),
         ("Container", {"image": "a", **probe(interval="0s")}, "spec.healthProbes[0].schedule.interval: must be longer"),
         ("Container", {"image": "a", "healthProbes": [PROBE, PROBE]}, "duplicate probe 'p'"),
         ("Executable", {**EXE, **probe(interval="0s")}, "spec.healthProbes[0].schedule.interval: must be longer"),
@@ -192,6 +193,9 @@ def certificates(**others: Any) -> dict[str, Any]:
             "spec.pemCertificates.overwriteBundlePaths[1]: an absolute path",
         ),
         ("ContainerVolume", {}, "spec.name"),
+        ("ContainerVolume", {"name": " "}, "spec.name"),
+        ("ContainerExec", {"containerName": "a", "command": ""}, "spec.command"),
+        ("ContainerExec", {"containerName": "", "command": "a"}, "spec.containerName"),
         ("Service", {"port": 70000}, "spec.port"),
         ("Endpoint", {"serviceName": "a", "address": "b", "port": 0}, "spec.port"),
     ],
@@ -241,6 +245,32 @@ async def test_immutable_fields_cannot_be_changed(first: dict[str, Any], second:
         with pytest.raises(Invalid) as refused:
             await change(local.client, second)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"containerName": "b"},
+        {"command": "b"},
+        {"args": ["b"]},
+        {"env": [{"name": "b"}]},
+        {"envFiles": ["b"]},
+        {"workingDirectory": "b"},
+    ],
+    ids=lambda one: next(iter(one)),
+)
+@shared
+async def test_a_command_cannot_be_changed(change: dict[str, Any], client: Client) -> None:
+    name = next(iter(change)).lower()
+    await client.create(manifest("ContainerExec", {"containerName": "a", "command": "a"}, name))
+    with pytest.raises(Invalid, match=f"spec.{next(iter(change))}: is immutable"):
+        await client.patch(Ref(kinds.ContainerExec, name), MergePatch({"spec": change}))
+
+
+async def test_the_arguments_of_a_command_may_be_long() -> None:
+    spec = {"containerName": "a", "command": "sh", "args": ["-c", "x" * 100_000], "env": [{"name": "A", "value": ""}]}
+    async with open_local(system()) as local:
+        await local.client.create(manifest("ContainerExec", spec))
 
 
 TUNNEL = {"name": "t", "serverServiceName": "a", "clientServiceName": "b"}

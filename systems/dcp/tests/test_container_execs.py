@@ -10,7 +10,7 @@ from levelset.testing import Cluster
 from levelset_dcp.container_execs import container_execs_controller, exec_logs
 from levelset_dcp.containers import ContainerHost, containers_controller
 from levelset_dcp.engines import InMemoryEngine
-from levelset_dcp.kinds import Container, ContainerExec, ContainerExecSpec, ContainerExecStatus, ExecVar
+from levelset_dcp.kinds import Container, ContainerExec, ContainerExecSpec, ContainerExecStatus, EnvVar
 from systems.dcp.tests.support.containers import container, fake_container_host, read_log, state_history
 
 RUN = Ref(ContainerExec, "run")
@@ -43,7 +43,7 @@ async def test_a_command_ends_with_its_exit_code(
     engine.program("migrate", exits=code, after=5.0, prints=["done"], errors=["careful"])
     async with cluster.running(containers_controller(host), container_execs_controller(host)):
         await cluster.create(container())
-        await cluster.create(run(args=("{{ .Name }}",), env=(ExecVar(name="A", value="1"),)))
+        await cluster.create(run(args=("{{ .Name }}",), env=(EnvVar(name="A", value="1"),)))
         assert (await settled_status(cluster)).state == "Running"
         await cluster.advance(6)
         found = await settled_status(cluster)

@@ -127,11 +127,13 @@ async def test_what_must_not_be_read_is_refused(path: str, query: dict[str, Any]
             await lines(client, ONE, **query)
 
 
-async def test_a_program_on_a_terminal_has_no_log() -> None:
-    async with server() as client:
-        await client.create(executable(terminal=Terminal()))
-        with pytest.raises(BadRequest, match="runs on a terminal"):
-            await lines(client, ONE)
+async def test_a_program_or_container_on_a_terminal_has_no_log() -> None:
+    shown = Container(metadata=ObjectMeta(name="one"), spec=ContainerSpec(image="web", terminal=Terminal()))
+    async with server(InMemoryEngine()) as client:
+        for one in (executable(terminal=Terminal()), shown):
+            await client.create(one)
+            with pytest.raises(BadRequest, match="runs on a terminal"):
+                await lines(client, one.ref)
 
 
 async def test_commands_in_containers_and_startup_logs_are_read_from_their_files(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def _check(request: LogRequest, kind: type[Object], source: str, sources: tuple[
         raise BadRequest(f"source: unknown source {source!r}; {kind.__name__} has {', '.join(sources)}")
     if request.tree["metadata"].get("deletionTimestamp"):
         raise BadRequest(f"{request.name} is being deleted, and its logs with it")
-    if kind is kinds.Executable and request.tree["spec"].get("terminal") is not None:
+    if request.tree["spec"].get("terminal") is not None:
         raise BadRequest(f"{request.name} runs on a terminal, which has no {source}; connect to its socket instead")
 
 

@@ -20,6 +20,7 @@ from levelset_dcp.container_execs import container_execs_controller, exec_logs
 from levelset_dcp.containers import ContainerHost, container_logs, containers_controller
 from levelset_dcp.containers.host import session_guard
 from levelset_dcp.containers.orphan_cleanup import clean_orphans
+from levelset_dcp.containers.terminals import ContainerTerminals
 from levelset_dcp.engines import Engine
 from levelset_dcp.engines.selection import NONE, open_runtime
 from levelset_dcp.executables import ExecutableHost, executable_logs, executables_controller
@@ -136,8 +137,9 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
             records=options.records,
             ambient=host.ambient,
             runner=machine,
+            terminals=ContainerTerminals(machine, folder=folder / "containers", env=host.ambient),
         )
-        stack.callback(containers.close)
+        stack.push_async_callback(containers.close)
         relay = SocketRelay()
         stack.push_async_callback(relay.close_all)
         if engine is not None:

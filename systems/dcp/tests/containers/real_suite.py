@@ -24,11 +24,13 @@ from levelset_dcp.kinds import (
     FileEntry,
     FileSet,
     NetworkRef,
+    Terminal,
     VolumeMount,
 )
 from levelset_dcp.system import Options, dcp_system
 from systems.dcp.tests.engines.real_engine import import_image, open_real_engine
 from systems.dcp.tests.support.containers import container
+from systems.machine.tests.terminal_client import TerminalClient
 
 IMAGE = "localhost/levelset-controllers:1"
 
@@ -139,6 +141,46 @@ async def test_a_persistent_container_is_adopted_again(client: Client, engine: E
     await until(client, Ref(Container, "web"), lambda one: one.state == "Running")
     await gone(client, Ref(Container, "web"))
     assert not [one for one in await engine.list_containers() if one.name == "levelset-lasting"]
+
+
+async def test_a_terminal_has_size_input_and_exit_code(client: Client) -> None:
+    script = """
+reach() { while [ "$(/bin/busybox stty size 2>&1)" != "$1" ]; do sleep 0.1; done; echo "is $1"; }
+reach "30 100"; reach "40 120"; read word; echo "got $word"; exit 5
+"""
+    await client.create(shell("web", script, terminal=Terminal(cols=100, rows=30)))
+    web = Ref(Container, "web")
+    found = await until(client, web, lambda one: one.state == "Running" and one.terminal_socket_path != "")
+    terminal = await TerminalClient.connect(found.terminal_socket_path)
+    await terminal.read_until(b"is 30 100")
+    terminal.resize(120, 40)
+    await terminal.read_until(b"is 40 120")
+    terminal.type(b"hello\n")
+    assert b"got hello" in await terminal.read_to_end()
+    assert (terminal.size, terminal.exit_code) == ((100, 30), 5)
+    assert (await until(client, web, lambda one: one.state == "Exited")).exit_code == 5
+    late = await TerminalClient.connect(found.terminal_socket_path)
+    assert b"got hello" in await late.read_to_end()
+    assert late.exit_code == 5
+    await gone(client, web)
+
+
+async def test_a_container_that_is_stopped_ends_its_terminal(client: Client, engine: Engine) -> None:
+    script = "trap 'exit 9' TERM; echo ready; while true; do sleep 1; done"
+    await client.create(shell("web", script, terminal=Terminal()))
+    web = Ref(Container, "web")
+    found = await until(client, web, lambda one: one.state == "Running" and one.terminal_socket_path != "")
+    terminal = await TerminalClient.connect(found.terminal_socket_path)
+    await terminal.read_until(b"ready")
+    await client.patch(web, MergePatch({"spec": {"stop": True}}))
+    await terminal.read_to_end()
+    assert (terminal.exit_code, (await until(client, web, lambda one: one.state == "Exited")).exit_code) == (9, 9)
+    await gone(client, web)
+    await client.create(shell("lost", "true", command="/no/such/program", terminal=Terminal()))
+    lost = await until(client, Ref(Container, "lost"), lambda one: one.state == "FailedToStart")
+    assert "/no/such/program" in lost.message
+    await gone(client, Ref(Container, "lost"))
+    assert not [one for one in await engine.list_containers() if one.image == IMAGE]
 
 
 async def test_a_failed_start_reports_the_error_of_the_engine(client: Client) -> None:

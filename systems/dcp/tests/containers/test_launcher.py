@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from levelset import Ref
+from levelset.errors import BadRequest
 from levelset.testing import Cluster
-from levelset_dcp.containers import ContainerHost, containers_controller
+from levelset_dcp.containers import ContainerHost, container_logs, containers_controller
 from levelset_dcp.containers.file_archive import BadFile, members_of_files
 from levelset_dcp.containers.image_layers import layered_name
 from levelset_dcp.engines import InMemoryEngine, Mount
@@ -24,11 +25,12 @@ from levelset_dcp.kinds import (
     FileSet,
     ImageLayer,
     Label,
+    Terminal,
     VolumeMount,
 )
 from levelset_dcp.workloads.certificates import NoCertificate, subject_hash
 from systems.dcp.tests.support.certificates import HASH, PEM
-from systems.dcp.tests.support.containers import container, fake_container_host, state_history, status
+from systems.dcp.tests.support.containers import container, fake_container_host, read_log, state_history, status
 
 ONE = Ref(Container, "one")
 
@@ -69,6 +71,22 @@ async def test_the_pull_policy_is_applied(cluster: Cluster, host: ContainerHost)
         found = await status(cluster)
         assert found.state == "FailedToStart"
         assert "the pull policy is never" in found.message
+
+
+async def test_a_terminal_needs_an_engine_that_has_some(
+    cluster: Cluster, engine: InMemoryEngine, host: ContainerHost
+) -> None:
+    async with cluster.running(containers_controller(host)):
+        await cluster.create(container(terminal=Terminal()))
+        found = await status(cluster)
+        assert (found.state, found.message) == (
+            "FailedToStart",
+            "the engine memory has no terminals; leave spec.terminal out",
+        )
+        assert await engine.list_containers() == ()
+        with pytest.raises(BadRequest, match="one runs on a terminal, which has no stderr"):
+            await read_log(cluster, container_logs(host), ONE, source="stderr")
+        assert b"has no terminals" in await read_log(cluster, container_logs(host), ONE, source="system")
 
 
 async def test_mounts_labels_and_directories_are_created(

@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[4]
 SUITES = (
     "systems/dcp/tests/engines/real_suite.py",
     "systems/dcp/tests/containers/real_suite.py",
+    "systems/dcp/tests/containers/real_command_suite.py",
     "systems/dcp/tests/tunnels/real_suite.py",
     "systems/dcp/tests/containers/browser_suite.py",
 )

@@ -20,6 +20,7 @@ from levelset_dcp.containers.file_archive import DEEPEST_DIRECTORY, is_file_name
 from levelset_dcp.kinds import (
     Container,
     ContainerCertificates,
+    ContainerExec,
     ContainerNetwork,
     ContainerNetworkTunnelProxy,
     ContainerSpec,
@@ -29,7 +30,7 @@ from levelset_dcp.kinds import (
 )
 from levelset_dcp.workloads.modes import container_mode
 
-__all__ = ["check_container", "check_files", "check_network", "check_tunnel_proxy"]
+__all__ = ["check_container", "check_exec", "check_files", "check_network", "check_tunnel_proxy"]
 
 _IMMUTABLE: Final = (
     "image",
@@ -60,8 +61,8 @@ def check_container(new: Container, old: Container | None) -> Iterator[Cause]:
     yield from _check_image(spec, mode)
     if mode != "session" and not spec.container_name:
         yield required("spec.containerName", f"is required by mode {mode}")
-    if spec.terminal is not None:
-        yield invalid("spec.terminal", "terminals of containers are not supported; leave it out, or use an Executable")
+    if mode != "session" and spec.terminal is not None:
+        yield invalid("spec.terminal", f"mode {mode} does not support a terminal")
     yield from check_probes(spec.health_probes)
     yield from check_files(spec.create_files)
     yield from _check_layers(spec.image_layers)
@@ -156,6 +157,13 @@ def _check_certificates(certificates: ContainerCertificates) -> Iterator[Cause]:
     for number, one in enumerate(certificates.overwrite_bundle_paths):
         if not one.startswith("/"):
             yield invalid(f"spec.pemCertificates.overwriteBundlePaths[{number}]", "an absolute path is expected")
+
+
+def check_exec(new: ContainerExec, old: ContainerExec | None) -> Iterator[Cause]:
+    """Validates a ContainerExec."""
+    yield from check_annotations(new.metadata.annotations)
+    if old is not None:
+        yield from check_same(new.spec, old.spec, new.spec.__struct_fields__)
 
 
 def check_network(new: ContainerNetwork, old: ContainerNetwork | None) -> Iterator[Cause]:

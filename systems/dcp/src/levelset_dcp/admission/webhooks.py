@@ -7,7 +7,7 @@ from levelset import Object, Review, validates
 from levelset.errors import Cause, Denied, Invalid
 from levelset_dcp import kinds
 from levelset_dcp.admission.common import check_annotations
-from levelset_dcp.admission.containers import check_container, check_network, check_tunnel_proxy
+from levelset_dcp.admission.containers import check_container, check_exec, check_network, check_tunnel_proxy
 from levelset_dcp.admission.executables import check_executable, check_replica_set
 
 __all__ = ["ShutdownGate", "webhooks"]
@@ -33,7 +33,7 @@ def webhooks(shutdown_gate: ShutdownGate) -> Sequence[Any]:
         kinds.ExecutableReplicaSet: check_replica_set,
         kinds.Container: check_container,
         kinds.ContainerNetwork: check_network,
-        kinds.ContainerExec: _check_metadata,
+        kinds.ContainerExec: check_exec,
         kinds.ContainerNetworkConnection: _check_metadata,
         kinds.ContainerNetworkTunnelProxy: check_tunnel_proxy,
         kinds.ContainerVolume: _check_metadata,

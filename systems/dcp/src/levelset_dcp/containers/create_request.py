@@ -106,6 +106,7 @@ def new_container(container: Container, prepared: Prepared, creator: Identity, *
         aliases=first.aliases if first else (),
         restart_policy=spec.restart_policy,
         pull_policy="" if spec.build is not None else spec.pull_policy,
+        tty=spec.terminal is not None,
         run_args=spec.run_args,
     )
 

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from levelset_dcp.containers.terminals import ContainerTerminals
 from levelset_dcp.engines.errors import RuntimeNotHealthy
 from levelset_dcp.engines.interface import Engine
 from levelset_dcp.executables.host import StartWaiters
@@ -49,6 +50,8 @@ class ContainerHost(msgspec.Struct, eq=False, kw_only=True):
     """Seconds that a container has to exit after a stop before it is killed."""
     runner: Runner | None = None
     """Starts guard processes, which outlive the session; without a runner there are none."""
+    terminals: ContainerTerminals | None = None
+    """The terminals of containers; without them, a container with a terminal does not start."""
     session_guard: Command | None = None
     """Removes what a killed session has left; started before the engine is first used, which is never on most days."""
     start_waiters: StartWaiters = msgspec.field(default_factory=StartWaiters)
@@ -98,9 +101,11 @@ class ContainerHost(msgspec.Struct, eq=False, kw_only=True):
         self.ids.pop(uid, None)
         self.start_waiters.gone(uid)
 
-    def close(self) -> None:
-        """Ends all waiting log requests; containers belong to the engine and keep running."""
+    async def close(self) -> None:
+        """Ends all waiting log requests and terminals; containers belong to the engine and keep running."""
         self.start_waiters.close()
+        if self.terminals is not None:
+            await self.terminals.close_all()
 
 
 def container_guard(engine: str, container_id: str, pid: int, at: datetime, ambient: Mapping[str, str]) -> Command:

@@ -36,6 +36,7 @@ from levelset_dcp.engines.errors import (
     EngineAlreadyExists,
     EngineError,
     EngineNotFound,
+    EngineRefused,
     EngineTimedOut,
     Incomplete,
     RuntimeNotHealthy,
@@ -44,7 +45,7 @@ from levelset_dcp.engines.errors import (
 from levelset_dcp.engines.interface import Engine, Sink
 from levelset_dcp.engines.models import ContainerInfo
 from levelset_dcp.engines.retries import find_container, retry_call, stop_and_remove, wait_started
-from levelset_dcp.kinds import Container
+from levelset_dcp.kinds import Container, Terminal
 from levelset_dcp.records.interface import ResourceRecord
 from levelset_dcp.workloads.modes import container_policy
 
@@ -153,6 +154,8 @@ class Launcher:
         if spec.build is not None:
             await engine.build(build_of(container, spec.build), out=out, err=err)
             report(_starting)
+        if spec.terminal is not None and not engine.terminal_command(name_of(container), start=True):
+            raise EngineRefused(f"the engine {engine.name} has no terminals; leave spec.terminal out")
         if folders := [one.source for one in spec.volume_mounts if one.type == "bind"]:
             await asyncio.to_thread(_make_folders, folders)
         image = image_of(container)
@@ -167,10 +170,21 @@ class Launcher:
         if not is_begun:
             await self._copy_files(container, made, engine)
             await self._connect(prepared, made, engine)
-            await engine.start_container(made)
+            if spec.terminal is None:
+                await engine.start_container(made)
+        if spec.terminal is not None:
+            report(await self._show(container, spec.terminal, engine, made, start=not is_begun))
         self._host.started(container.metadata.uid, made)
         self._guard(container, made, engine)
         return await wait_started(engine, made)
+
+    async def _show(
+        self, container: Container, settings: Terminal, engine: Engine, container_id: str, *, start: bool
+    ) -> Change:
+        """Shows the container on its terminal, and starts it there unless it was started."""
+        if self._host.terminals is None:
+            raise EngineRefused("there are no terminals of containers here; leave spec.terminal out")
+        return _shown(await self._host.terminals.show(container, settings, engine, container_id, start=start))
 
     async def _create(
         self, container: Container, prepared: Prepared, engine: Engine, sinks: tuple[Sink, Sink], image: str
@@ -250,6 +264,10 @@ def _starting(observed: ObservedContainer) -> ObservedContainer | None:
 
 def _created(container_id: str, name: str) -> Change:
     return lambda observed: replace(observed, container_id=container_id, container_name=name)
+
+
+def _shown(socket: str) -> Change:
+    return lambda observed: replace(observed, terminal=socket)
 
 
 def _make_folders(sources: list[str]) -> None:

@@ -142,6 +142,8 @@ def _check(request: LogRequest, source: str) -> None:
         raise BadRequest(f"source: unknown source {source!r}; a Container has {', '.join(_SOURCES)}")
     if request.tree["metadata"].get("deletionTimestamp"):
         raise BadRequest(f"{request.name} is being deleted, and its logs with it")
+    if source in _ORIGINS and request.tree["spec"].get("terminal") is not None:
+        raise BadRequest(f"{request.name} runs on a terminal, which has no {source}; connect to its socket instead")
 
 
 def status_in(tree: Any) -> dict[str, str]:

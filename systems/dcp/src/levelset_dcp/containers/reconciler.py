@@ -230,6 +230,8 @@ class ContainerReconciler:
         uid = container.metadata.uid
         await self._supervisor.release(uid)
         self._background.forget(ctx.ref)
+        if self.host.terminals is not None:
+            await self.host.terminals.close(uid)
         self.host.gone(uid)
         for key in (*startup_keys(uid), system_key(uid), f"{uid}_monitor"):
             self.host.logs.remove(key)

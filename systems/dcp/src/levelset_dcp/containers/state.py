@@ -76,6 +76,8 @@ class ObservedContainer(Struct, frozen=True, kw_only=True):
     results: tuple[HealthProbeResult, ...] = ()
     files: tuple[str, str] = ("", "")
     """The files of its startup logs, stdout and stderr."""
+    terminal: str = ""
+    """The socket of its terminal."""
     is_resolved: bool = False
     """Whether an existing container was looked up in the engine."""
     is_inspected: bool = False

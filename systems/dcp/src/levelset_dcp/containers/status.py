@@ -29,6 +29,7 @@ def status_of(
         finish_timestamp=micro_time(observed.finished_at),
         startup_std_out_file=observed.files[0],
         startup_std_err_file=observed.files[1],
+        terminal_socket_path=observed.terminal,
         exit_code=observed.exit_code,
         message=observed.message,
         effective_env=observed.env,

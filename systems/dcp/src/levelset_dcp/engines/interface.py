@@ -175,6 +175,9 @@ class Engine(Protocol):
         """
         ...
 
-    def attach_command(self, container: str) -> tuple[str, ...]:
-        """The command line that attaches a terminal to a container; empty if there is no such command."""
+    def terminal_command(self, container: str, *, start: bool) -> tuple[str, ...]:
+        """The command line that shows a container with `tty` on the terminal that it runs on; empty if there is none.
+
+        With `start` it starts the container, so that no output is missed. It ends with the container's exit code.
+        """
         ...

@@ -16,7 +16,6 @@ from levelset_dcp.executables.logs import LogLocation, log_location, system_key
 from levelset_dcp.executables.monitor_process import monitor_command
 from levelset_dcp.executables.state import ObservedRun
 from levelset_dcp.executables.supervisor import ProcessSupervisor, SupervisedRun
-from levelset_dcp.executables.terminal import TerminalRunner, open_terminal
 from levelset_dcp.ide import RunSession, SessionRequest, SessionState
 from levelset_dcp.ide.protocol import LAUNCH_CONFIGURATIONS
 from levelset_dcp.kinds import Executable, ExecutableSpec, Service
@@ -26,6 +25,7 @@ from levelset_dcp.workloads.environment import Effective, effective_of, read_env
 from levelset_dcp.workloads.modes import executable_policy
 from levelset_dcp.workloads.service_producers import producers
 from levelset_dcp.workloads.templates import DependencyNotReady, TemplateContext, executable_context
+from levelset_dcp.workloads.terminals import TerminalRunner, open_terminal
 from levelset_machine import CannotStart, Command, Terminal
 
 __all__ = ["Find", "Launcher", "lifecycle_key"]

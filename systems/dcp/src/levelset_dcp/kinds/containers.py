@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final, Literal
 
-from levelset import Column, ListMap, Meta, Resource, Rule, Spec, Status, field
+from levelset import Column, ListMap, Meta, Resource, Spec, Status, field
 from levelset.objects import MicroTime, Model, PreserveUnknown
 from levelset_dcp.kinds.common import (
     Certificates,
@@ -29,7 +29,6 @@ __all__ = [
     "ContainerSpec",
     "ContainerState",
     "ContainerStatus",
-    "ExecVar",
     "FileEntry",
     "FileSet",
     "ImageLayer",
@@ -245,23 +244,16 @@ class Container(
     """A container that an engine on this machine runs."""
 
 
-class ContainerExecSpec(Spec, rules=[Rule("self == oldSelf", "the spec is immutable")]):
-    """The command to run inside a container."""
+class ContainerExecSpec(Spec):
+    """The command to run inside a container; it cannot be changed."""
 
-    container_name: Annotated[str, Meta(min_length=1, max_length=253)]
+    container_name: Annotated[str, Meta(min_length=1)]
     """The name of the Container object."""
-    command: Annotated[str, Meta(min_length=1, max_length=4096)]
-    args: Annotated[tuple[Annotated[str, Meta(max_length=4096)], ...], Meta(max_length=256)] = ()
-    env: Annotated[tuple["ExecVar", ...], ListMap("name"), Meta(max_length=256)] = ()
-    env_files: Annotated[tuple[Annotated[str, Meta(max_length=4096)], ...], Meta(max_length=64)] = ()
-    working_directory: Annotated[str, Meta(max_length=4096)] = ""
-
-
-class ExecVar(Model):
-    """An environment variable of a command."""
-
-    name: Annotated[str, Meta(min_length=1, max_length=256)]
-    value: Annotated[str, Meta(max_length=4096)] = ""
+    command: Annotated[str, Meta(min_length=1)]
+    args: tuple[str, ...] = ()
+    env: Env = ()
+    env_files: tuple[str, ...] = ()
+    working_directory: str = ""
 
 
 class ContainerExecStatus(Status):

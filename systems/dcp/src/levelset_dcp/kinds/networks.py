@@ -94,7 +94,7 @@ class ContainerNetworkConnection(
 class ContainerVolumeSpec(Spec, rules=[Rule("self == oldSelf", "the spec is immutable; create another object")]):
     """The desired state of a volume."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=253)]
+    name: Annotated[str, Meta(pattern=r"\S", max_length=253)]
     persistent: bool = True
     """Whether the engine's volume is kept when this object is deleted."""
 

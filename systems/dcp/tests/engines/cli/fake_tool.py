@@ -1,7 +1,8 @@
 """A fake of the command line tools `docker` and `podman`: stores its state in a directory, and runs real programs.
 
 `FakeBench` installs it for a test. Files in its directory inject faults: `down` (no engine), `hang` and `flood` (with
-the argument that makes it hang or print too much), and `drop`, which ends a stream of events.
+the argument that makes it hang or print too much), `refuse-start` (with the message), and `drop`, which ends a stream
+of events.
 """
 # ruff: noqa: PTH103, PTH108
 
@@ -99,16 +100,30 @@ def create(state: State, args: list[str]) -> None:
     print(key)
 
 
+def start_shown(state: State, args: list[str]) -> int:
+    """Starts a container, and shows its output until it has exited; input is not read."""
+    _, (container,) = split(args, "--attach --interactive")
+    begin(state, container)
+    logs(state, ["--follow", container])
+    return int(state.get("containers", container)["code"])
+
+
 def start(state: State, args: list[str]) -> None:
+    begin(state, args[0])
+    print(args[0])
+
+
+def begin(state: State, container: str) -> None:
+    if state.has("refuse-start"):
+        raise ToolError(state.fault("refuse-start"), 125)
     with state.locked():
-        held = state.get("containers", args[0])
+        held = state.get("containers", container)
         if held["status"] != "running":
             held["ports"] = state.bind(held)
             state.update("containers", held["id"], status="running", started=output.now(), ports=held["ports"])
             state.spawn(held["id"])
     state.emit(output.container_event(state.dialect, held, "start"))
     state.wait_for(held["id"], lambda one: "pid" in one or one["status"] != "running")
-    print(args[0])
 
 
 def stop(state: State, args: list[str]) -> None:
@@ -306,6 +321,7 @@ def pull(state: State, args: list[str]) -> None:
 COMMANDS = {
     "create": create,
     "container_start": start,
+    "start": start_shown,
     "container_stop": stop,
     "container_rm": remove,
     "container_inspect": inspect("containers"),

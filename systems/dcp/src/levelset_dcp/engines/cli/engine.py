@@ -85,6 +85,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The minimum version."""
     extra_build_args: tuple[str, ...] = ()
     event_args: tuple[str, ...] = ()
+    terminal_args: tuple[str, ...] = ()
+    """Keeps signals of the tool away from the container; Docker does that by itself if it has a terminal."""
 
 
 DOCKER: Final = Dialect(
@@ -104,6 +106,7 @@ PODMAN: Final = Dialect(
     minimum_version=(4, 0, 0),
     # Some versions combine several `type` filters with AND, so all events are read and filtered here.
     event_args=("--format", "json"),
+    terminal_args=("--sig-proxy=false",),
 )
 
 
@@ -267,9 +270,10 @@ class CliEngine:
             await self.inspect_container(container)  # older versions of Docker do not say that there is none
             raise
 
-    def attach_command(self, container: str) -> tuple[str, ...]:
-        """The command line that attaches a terminal; see Engine."""
-        return (self._tool.program, "attach", named(container, "container"))
+    def terminal_command(self, container: str, *, start: bool) -> tuple[str, ...]:
+        """The command line that shows a container on a terminal; see Engine."""
+        words = ("start", "--attach", "--interactive") if start else ("attach",)
+        return (self._tool.program, *words, *self._dialect.terminal_args, named(container, "container"))
 
     async def build(self, request: ImageBuild, *, out: Sink | None = None, err: Sink | None = None) -> ImageInfo:
         """Builds an image; see Engine."""

@@ -309,7 +309,7 @@ class InMemoryEngine:
             held = self._state.container(container)
             held.files.update(unpack(archive, folder))
 
-    def attach_command(self, container: str) -> tuple[str, ...]:  # noqa: ARG002  (the signature of Engine)
+    def terminal_command(self, container: str, *, start: bool) -> tuple[str, ...]:  # noqa: ARG002  (the signature of Engine)
         """Empty: there is no terminal."""
         return ()
 

@@ -1,4 +1,4 @@
-"""The terminal of a program, on a unix socket that it listens on or connects to."""
+"""The terminal of a workload, on a unix socket that it listens on or connects to."""
 
 import asyncio
 from collections.abc import AsyncGenerator
