@@ -26,7 +26,15 @@ async def threshold() -> int:
 def test_the_default_of_python_is_raised_while_a_server_or_manager_runs(default: int) -> None:
     gc.set_threshold(default, 10, 10)
     assert event_loop.run(threshold()) == 20_000
-    assert gc.get_threshold()[1:] == (10, 10)
+
+
+def test_the_middle_generation_is_collected_in_small_parts_and_the_oldest_as_often_as_before() -> None:
+    gc.set_threshold(700, 10, 10)
+    raise_threshold()
+    assert gc.get_threshold() == (20_000, 3, 33)
+    gc.set_threshold(700, 5, 5)
+    raise_threshold()
+    assert gc.get_threshold() == (20_000, 5, 5)
 
 
 @pytest.mark.parametrize("chosen", [0, 50_000])
