@@ -134,7 +134,9 @@ def _guards(call: ast.Call, parents: dict[ast.AST, ast.AST]) -> Iterator[int]:
         if isinstance(node, ast.FunctionDef):
             if node.name == "report":
                 return
-            for before in itertools.takewhile(lambda one, end=inner: one is not end, node.body):
+            for before in node.body:
+                if before is inner:
+                    break
                 if isinstance(before, (*_CONDITIONS, ast.For, ast.Try)):
                     yield from _lines(before)
             break
