@@ -6,7 +6,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from levelset import Context, Controller, ObjectMeta
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from levelset import Context, Controller, ObjectMeta, requeue
 from levelset.client import Client
 from levelset.client.transport.interface import Call, Response
 from levelset.dashboard import Dashboard, DashboardSource
@@ -14,7 +18,7 @@ from levelset.dashboard.request_spans import RequestSpans
 from levelset.errors import AlreadyExists
 from levelset.kinds.core_v1 import ConfigMap, Secret
 from levelset.runtime.controller.traced_tasks import RECONCILE, RunningReconcile
-from levelset.runtime.manager import Manager
+from levelset.runtime.manager import Manager, Tracing
 from levelset.runtime.recording import read_recording, reconciles_in
 from levelset.testing.virtual_time import virtual
 from tests.dashboard.fixtures import TOKEN, get, open_client, tree
@@ -112,6 +116,56 @@ async def test_without_a_dashboard_and_after_it_nothing_is_noted() -> None:
         assert len(page.activity.requests.spans) == 0
         assert len(page.activity.writes) == 0
         assert RECONCILE.get() is None
+
+
+def test_spans_that_a_reconcile_starts_itself_are_beside_its_requests_while_the_page_is_served() -> None:
+    exported, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exported))
+    all_ = traced(provider)
+    spans = {one["object"]["name"]: one["spans"][2:] for one in all_}
+    (span,) = spans["parent"]
+    assert (span["name"], round(span["seconds"], 3), span["result"]) == ("ask the bank", SLOW, "")
+    assert not span["isFailed"]
+    (failed,) = spans["poor"]
+    assert failed["isFailed"]
+    assert "no money" in failed["result"]
+    assert max(one["times"] for one in all_ if one["object"]["name"] == "poll") > 2
+    assert {"ask the bank", "reconcile maps"} <= {one.name for one in exported.get_finished_spans()}
+
+
+@virtual
+async def traced(provider: TracerProvider) -> list[dict[str, Any]]:
+    """The last reconciles of a traced controller that starts spans of its own."""
+    tracing, own = Tracing(provider.get_tracer("levelset")), provider.get_tracer("shop")
+
+    async def reconcile(one: ConfigMap, ctx: Context) -> Any:
+        with own.start_as_current_span("ask the bank"):
+            await asyncio.sleep(SLOW)
+            if one.name == "poor":
+                raise RuntimeError("no money")
+        return requeue(10) if one.name == "poll" else None
+
+    async with open_client() as given:
+        server = given.in_process_server
+        assert server is not None
+        client = await Client.connect(server, hooks=[tracing.hook])
+        async with client, Manager(client, observers=[tracing]) as manager:
+            page = Dashboard(DashboardSource.of(manager), token=TOKEN)
+            assert page.activity is not None
+            manager.on_start(page.activity.start)
+            manager.add(Controller(ConfigMap, reconcile, name="maps", namespace="default"))
+            await manager.wait_elected()
+            await asyncio.sleep(1)
+            for name in ("parent", "poor", "poll"):
+                await given.create(tree("v1", "ConfigMap", name))
+            await asyncio.sleep(60)
+            all_ = (await get(page, "/api/reconciles"))["reconciles"]
+            await page.close()
+            known = len(page.activity.requests.spans)
+            await asyncio.sleep(60)
+            assert len(page.activity.requests.spans) == known
+    found: list[dict[str, Any]] = all_
+    return found
 
 
 def test_only_the_last_requests_are_remembered() -> None:

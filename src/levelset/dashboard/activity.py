@@ -24,7 +24,7 @@ from levelset.client.request_body import Write
 from levelset.dashboard.metrics_history import INTERVAL, MetricsHistory, sample_of
 from levelset.dashboard.object_health import parse_time
 from levelset.dashboard.object_versions import ObjectVersions, Place, Version, changed_fields
-from levelset.dashboard.request_spans import RequestSpan, RequestSpans
+from levelset.dashboard.request_spans import RequestSpan, RequestSpans, note_spans_of
 from levelset.dashboard.views import kind_text, map_in, text_of
 from levelset.errors import NotReady
 from levelset.objects import codec
@@ -72,10 +72,12 @@ class Activity:
         controllers: Callable[[], Mapping[str, RunningController[Any]]],
         clusters: Callable[[], Iterable[Cluster]],
         requests: Callable[[], Mapping[Any, int]],
+        tracers: Callable[[], Iterable[Any]] = tuple,
     ) -> None:
         self._controllers = controllers
         self._clusters = clusters
         self._requests = requests
+        self._tracers = tracers
         self.metrics = MetricsHistory()
         self.versions = ObjectVersions()
         self.writes: deque[ReconcileWrite] = deque(maxlen=_MOST_WRITES)
@@ -89,11 +91,14 @@ class Activity:
         if self._task is None:
             loop = asyncio.get_running_loop()
             self.requests.clock = timing.clock_of(loop)
+            self.requests.is_tracing = True
+            note_spans_of(self._tracers(), self.requests)
             self._task = loop.create_task(self._run(), name="dashboard/activity")
 
     async def close(self) -> None:
         """Ends to follow, and returns when its task has ended."""
         task, self._task = self._task, None
+        self.requests.is_tracing = False
         if task is not None:
             task.cancel()
             await asyncio.wait([task])

@@ -102,7 +102,7 @@ class Dashboard:
     def show(self, source: DashboardSource) -> None:
         """Sets the source of the data."""
         self._source = source
-        self.activity = Activity(source.controllers, source.clusters, source.requests)
+        self.activity = Activity(source.controllers, source.clusters, source.requests, source.tracers)
         if source.server is not None:
             # Imported late: only `levelset dashboard` has a server whose managers are other processes.
             from levelset.dashboard.managers import OtherManagers  # noqa: PLC0415

@@ -87,6 +87,8 @@ class DashboardSource(msgspec.Struct, frozen=True):
     """The API requests so far, by status first."""
     panels: Callable[[], Mapping[tuple[str, ...], ObjectPanel]] = dict
     """What systems show on the pages of their kinds, by group and kind."""
+    tracers: Callable[[], Iterable[Any]] = tuple
+    """The tracers of the program, if it traces."""
     server: str | None = None
     """The URL of the API server, if managers of other processes are looked for."""
 
@@ -103,6 +105,7 @@ class DashboardSource(msgspec.Struct, frozen=True):
             clusters=lambda: [manager.cluster],
             hot_loops=lambda: tuple(manager.hot_loops),
             requests=lambda: manager.metrics.requests,
+            tracers=lambda: [found for one in manager.observers if (found := getattr(one, "tracer", None)) is not None],
             panels=lambda: {definition_of(kind).gvk[::2]: one for kind, one in manager.panels.items()},
         )
 

@@ -15,14 +15,17 @@ export function LogsPage({ route }) {
   const shown = route.options.getAll("of").slice(0, MOST_PANES).map(readLogName);
   useFeed([...new Set(["v1/Pod", ...shown.map((one) => one.kind)])].filter(Boolean));
   const choices = useQuery("api/logs", { every: 2000 });
+  const [text, setText] = useState("");
   const without = (one) => shown.filter((each) => logName(each) !== logName(one));
   return html`<${Crumbs} /><h1>Logs</h1>
     ${shown.length ? html`<div class="panes">${shown.map((one) => html`<${Pane} key=${logName(one)} of=${one} all=${shown} others=${without(one)} />`)}</div>` : ""}
-    <${Found} query=${choices}>${(data) => html`<${Choices} data=${data} shown=${shown} />`}<//>`;
+    <h2>${shown.length ? "Other logs" : "Which"}</h2>
+    <div class="bar"><input id="filter" type="search" placeholder="Filter by text" aria-label="Filter by text" autocomplete="off"
+      spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)} /></div>
+    <${Found} query=${choices}>${(data) => html`<${Choices} data=${data} shown=${shown} text=${text} />`}<//>`;
 }
 
-function Choices({ data, shown }) {
-  const [text, setText] = useState("");
+function Choices({ data, shown, text }) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const names = new Set(shown.map(logName));
   const all = data.logs.flatMap((one) => (one.containers.length ? one.containers : [""]).map((container) => ({ ...one, container })))
@@ -31,10 +34,7 @@ function Choices({ data, shown }) {
     html`<a href=${toLogs([one])}>${one.name}${one.container && one.containers.length > 1 ? ` / ${one.container}` : ""}</a>`,
     shortKind(one.kind), one.namespace || "", html`<${Tone} label=${one.state} of=${one.tone} />`,
     shown.length && shown.length < MOST_PANES && !names.has(logName(one)) ? html`<a href=${toLogs([...shown, one])}>beside</a>` : ""] }));
-  return html`<h2>${shown.length ? "Other logs" : "Which"}</h2>
-    <div class="bar"><input id="filter" type="search" placeholder="Filter by text" aria-label="Filter by text" autocomplete="off"
-      spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)} />
-      ${data.isPartial ? html`<span class="quiet">There are more: the object's own page links to its log.</span>` : ""}</div>
+  return html`${data.isPartial ? html`<p class="quiet">There are more: the page of an object leads to its log.</p>` : ""}
     <${Table} heads=${[{ name: "Name", className: "name" }, "Kind", "Namespace", "State", "Show"]} rows=${rows}
       none=${words.length ? "No log matches." : "No object of this server has a log."} label="Logs" />`;
 }
@@ -59,8 +59,9 @@ function Pane({ of, all, others }) {
   };
   useEffect(() => {
     if (!isFollowed) return undefined;
-    const observer = new ResizeObserver(() => { box.current.scrollTop = box.current.scrollHeight; });
-    observer.observe(box.current);
+    const it = box.current;
+    const observer = new ResizeObserver(() => { it.scrollTop = it.scrollHeight; });
+    observer.observe(it);
     return () => observer.disconnect();
   }, [isFollowed]);
   const word = text.toLowerCase();

@@ -64,9 +64,8 @@ function focusMain(event) {
 function useRoute() {
   const [route, setRoute] = useState(readRoute());
   useEffect(() => {
-    const go = () => {
-      setRoute(readRoute());
-    };
+    const go = () => setRoute(readRoute());
+    go();  // it may have changed since the first drawing
     window.addEventListener("hashchange", go);
     return () => window.removeEventListener("hashchange", go);
   }, []);

@@ -148,6 +148,8 @@ class Manager:
         self._recording_lock = asyncio.Lock()
         self.recorder: Recorder | None = None
         """Records this manager, or has done so; None if it was never recorded."""
+        self.observers: Sequence[Observer] = tuple(observers)
+        """What is called with each reconcile, such as `Tracing`."""
         self._observer: Observer = Observers(observers) if observers else NullObserver()
         self.hot_loops: deque[tuple[datetime, str, HotLoop]] = deque(maxlen=_MAX_HOT_LOOPS)
         """The latest hot loops, oldest first: when each was found, and in which controller."""

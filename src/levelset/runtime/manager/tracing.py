@@ -34,6 +34,11 @@ class Tracing:
         self._tracer: Any = self._trace.get_tracer("levelset") if tracer is None else tracer
         self._open: dict[int, Callable[[Outcome[Any] | None], None]] = {}
 
+    @property
+    def tracer(self) -> Any:
+        """The tracer that spans are started with."""
+        return self._tracer
+
     def queued(self, name: str, depth: int, /) -> None:
         """Does nothing: a queued request has no span."""
 
