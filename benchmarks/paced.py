@@ -31,6 +31,7 @@ from models_levelset import Website
 HERE = Path(__file__).parent
 PYTHON = sys.executable
 SOURCE = HERE.parent / "src"
+FLOOR = HERE / "paced_floor.py"
 CORES = sorted(os.sched_getaffinity(0))
 RATES = (200, 20)
 SECONDS = 8.0
@@ -82,7 +83,8 @@ def serving(folder: str) -> Iterator[str]:
 def operating(kubeconfig: str, source: Path) -> Iterator[int]:
     """The operator as a process of its own, on a core of its own; its process id."""
     env = os.environ | {"PYTHONPATH": f"{source}{os.pathsep}{HERE}"}
-    command = [PYTHON, str(HERE / "paced_operator.py"), "--kubeconfig", kubeconfig]
+    program = source if source == FLOOR else HERE / "paced_operator.py"
+    command = [PYTHON, str(program), "--kubeconfig", kubeconfig]
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as operator:
         pin(operator.pid, CORES[-1:])
         try:
@@ -176,10 +178,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--source", type=Path, action="append")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--floor", action="store_true", help="also the messages alone, without a runtime")
     parser.add_argument("--syscalls", action="store_true")
     options = parser.parse_args()
     pin(0, CORES[:-1])
-    rates, sources = options.rate or RATES, options.source or [SOURCE]
+    rates, sources = options.rate or RATES, (options.source or [SOURCE]) + ([FLOOR] if options.floor else [])
     print(
         "| operator | objects/s | CPU us/object | wake-ups/object | p50 ms | p99 ms | worst ms |\n|---|---|---|---|---|---|---|"
     )
@@ -205,7 +208,7 @@ def main() -> None:
 
 def show(source: Path, rate: float, one: Turn, what: str = "") -> None:
     print(
-        f"| {what}{source.parent.name} | {rate:.0f} | {one.cpu_us:.0f} | {one.wakeups:.1f} "
+        f"| {what}{'the messages alone' if source == FLOOR else source.parent.name} | {rate:.0f} | {one.cpu_us:.0f} | {one.wakeups:.1f} "
         f"| {one.p50_ms:.1f} | {one.p99_ms:.1f} | {one.worst_ms:.1f} |",
         flush=True,
     )
