@@ -6,12 +6,13 @@ import pytest
 
 from levelset import Ref
 from levelset.testing import Cluster
+from levelset_dcp.containers import containers_controller
 from levelset_dcp.engines import EngineNotFound, InMemoryEngine, Mount, NewContainer
-from levelset_dcp.kinds import ContainerVolume, ContainerVolumeSpec, ContainerVolumeStatus
+from levelset_dcp.kinds import Container, ContainerVolume, ContainerVolumeSpec, ContainerVolumeStatus, VolumeMount
 from levelset_dcp.names import PERSISTENT, labels_of
 from levelset_dcp.volumes import volumes_controller
 from levelset_machine import Identity
-from systems.dcp.tests.support.containers import fake_container_host, state_history
+from systems.dcp.tests.support.containers import container, fake_container_host, state_history
 
 DATA = Ref(ContainerVolume, "data")
 
@@ -53,6 +54,24 @@ async def test_only_a_persistent_volume_survives_deletion(
         else:
             with pytest.raises(EngineNotFound):
                 await engine.inspect_volume("pg-data")
+
+
+async def test_a_container_waits_for_the_volume_that_it_mounts(cluster: Cluster, engine: InMemoryEngine) -> None:
+    # An engine would create the volume itself, without the labels by which the next session finds it.
+    host = fake_container_host(engine)
+    engine.slow("create_volume", 5.0)
+    mount = VolumeMount(source="pg-data", target="/data", type="volume")
+    async with cluster.running(volumes_controller(host), containers_controller(host)):
+        await cluster.create(volume(persistent=False))
+        await cluster.create(container(volume_mounts=(mount,)))
+        await cluster.advance(1)
+        found = (await cluster.get(Ref(Container, "one"))).status
+        assert found is not None
+        assert (found.state, found.message) == ("Starting", "volume data is not ready yet")
+        assert await engine.list_containers() == ()
+        await cluster.advance(5)
+        await cluster.until(Ref(Container, "one"), lambda one: bool(one.status and one.status.state == "Running"))
+        assert (await engine.inspect_volume("pg-data")).labels[PERSISTENT] == "false"
 
 
 async def test_a_volume_waits_while_the_engine_is_down(cluster: Cluster, engine: InMemoryEngine) -> None:

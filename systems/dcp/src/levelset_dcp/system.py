@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from levelset import Object, System
-from levelset.aio import Supervisor
+from levelset.aio import Supervisor, timing
 from levelset.errors import ConfigError, LevelsetError
 from levelset_dcp import kinds
 from levelset_dcp.admission import ShutdownGate, webhooks
@@ -36,6 +36,8 @@ from levelset_machine import LogRotation, LogStore, Machine, SocketProber, scrat
 
 __all__ = ["KINDS", "Options", "dcp_system", "laptop_system"]
 
+_HEALTH_SECONDS: Final = 1.0
+"""How often the cached status of the engine is read until it is healthy."""
 log = logging.getLogger(__name__)
 
 KINDS: Final[tuple[type[Object], ...]] = (
@@ -194,10 +196,11 @@ async def _disabled(options: Options, engine: Engine | None) -> dict[str, str]:
 
 
 async def _clean_orphans(engine: Engine, records: Records, done: asyncio.Event) -> None:
-    """Runs the orphan cleanup; `done` is set even if it fails."""
+    """Runs the orphan cleanup as soon as the engine is healthy; `done` is set even if it fails."""
     try:
-        if (await engine.check_status(cached=True)).is_healthy:
-            await clean_orphans(engine, records)
+        while not (await engine.check_status(cached=True)).is_healthy:  # it may be started after the session
+            await timing.sleep(_HEALTH_SECONDS)
+        await clean_orphans(engine, records)
     except LevelsetError:
         log.exception("orphan cleanup failed")
     finally:

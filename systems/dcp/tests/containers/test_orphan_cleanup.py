@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import aclosing
 
 from levelset import ObjectMeta, open_local
 from levelset.testing import virtual
@@ -74,19 +75,30 @@ async def test_the_orphan_cleanup_needs_its_lease() -> None:
     assert (await names(engine))[0] == ["dead"]
 
 
+async def removed_network(engine: InMemoryEngine) -> None:
+    """Returns when a network was removed."""
+    async with aclosing(engine.watch()) as events:
+        async for one in events:
+            if one.kind == "network":
+                return
+
+
 async def test_dcp_starts_with_the_orphan_cleanup() -> None:
     engine = InMemoryEngine()
     await make(engine, "dead", DEAD)
     await make(engine, "alive", ALIVE)
-    gone = asyncio.Event()
-
-    async def watch() -> None:
-        async for one in engine.watch():
-            if one.kind == "network":
-                gone.set()
-
-    watching = asyncio.ensure_future(watch())
+    gone = asyncio.ensure_future(removed_network(engine))
     async with open_local(dcp_system(Options(engine=engine))), asyncio.timeout(120):
-        await gone.wait()
-    watching.cancel()
+        await gone
     assert await names(engine) == (["alive"], ["net-alive"])
+
+
+async def test_an_engine_that_is_started_later_is_cleaned_then() -> None:
+    engine = InMemoryEngine()
+    await make(engine, "dead", DEAD)
+    engine.set_health(False)
+    async with open_local(dcp_system(Options(engine=engine))), asyncio.timeout(120):
+        await asyncio.sleep(0.1)
+        engine.set_health(True)
+        await removed_network(engine)
+        assert await names(engine) == ([], [])

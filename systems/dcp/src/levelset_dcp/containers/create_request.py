@@ -10,9 +10,10 @@ from msgspec import Struct
 
 from levelset import Context, Ref, encode
 from levelset.objects import decode_tree
+from levelset_dcp.containers.owned_objects import VOLUMES, mounted_volumes
 from levelset_dcp.containers.state import name_of
 from levelset_dcp.engines.models import ImageBuild, ImageBuildSecret, Mount, NewContainer, PortBinding
-from levelset_dcp.kinds import Build, Container, ContainerNetwork
+from levelset_dcp.kinds import Build, Container, ContainerNetwork, ContainerVolume
 from levelset_dcp.names import labels_of
 from levelset_dcp.workloads.environment import Effective, effective_of, read_env_files
 from levelset_dcp.workloads.modes import container_policy
@@ -29,6 +30,7 @@ __all__ = [
     "networks_of",
     "new_container",
     "prepare",
+    "require_volumes",
 ]
 
 
@@ -132,6 +134,7 @@ def lifecycle_key(container: Container, effective: Effective, dockerfile: str = 
 async def prepare(container: Container, ctx: Context) -> Prepared:
     """Resolves the templates and networks of a container; raises DependencyNotReady."""
     networks = networks_of(container, ctx)
+    await require_volumes(container, ctx)
     effective, key = await key_of(container, ctx)
     return Prepared(effective, key, networks)
 
@@ -158,6 +161,19 @@ def networks_of(container: Container, ctx: Context) -> tuple[Joined, ...] | None
             raise DependencyNotReady(f"network {one.name} is not running yet")
         found.append(Joined(one.name, network.status.id, one.aliases))
     return tuple(found)
+
+
+async def require_volumes(container: Container, ctx: Context) -> None:
+    """Raises DependencyNotReady until the ContainerVolumes that a container mounts are there.
+
+    An engine would create a missing volume itself, without the labels by which the next session finds one that a killed
+    session has left.
+    """
+    for name in mounted_volumes(container):
+        for volume in await ctx.list(ContainerVolume, index=(VOLUMES, name)):
+            is_ready = volume.status is not None and volume.status.state == "Ready"
+            if not is_ready and volume.metadata.deletion_timestamp is None:
+                raise DependencyNotReady(f"volume {volume.name} is not ready yet")
 
 
 def _dockerfile(build: Build) -> str:

@@ -1,21 +1,31 @@
-"""The objects that a Container owns: Endpoints and ContainerNetworkConnections."""
+"""The objects that a Container owns, and those that it references: networks and volumes."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
-from levelset import Context, ObjectMeta, Ref
+from levelset import Context, Index, ObjectMeta, Ref
 from levelset_dcp.engines.models import PortBinding
 from levelset_dcp.kinds import (
     Container,
     ContainerNetwork,
     ContainerNetworkConnection,
     ContainerNetworkConnectionSpec,
+    ContainerVolume,
     Endpoint,
 )
 from levelset_dcp.workloads.service_producers import endpoint_of, producers
 
-__all__ = ["connections_of", "endpoints_of", "referenced_networks", "sync_connections"]
+__all__ = [
+    "VOLUMES",
+    "connections_of",
+    "endpoints_of",
+    "mounted_volumes",
+    "referenced_networks",
+    "sync_connections",
+    "volume_names",
+    "volume_state",
+]
 
 _ANYWHERE: Final = ("0.0.0.0", "::", "")  # noqa: S104 - only compared
 
@@ -50,6 +60,27 @@ def referenced_networks(container: Container) -> Iterator[Ref[ContainerNetwork]]
     """The networks that the spec of a container names."""
     for one in container.spec.networks or ():
         yield Ref(ContainerNetwork, one.name)
+
+
+def mounted_volumes(container: Container) -> Iterator[str]:
+    """The names in the engine of the volumes that a container mounts."""
+    for one in container.spec.volume_mounts:
+        if one.type == "volume":
+            yield one.source
+
+
+def volume_names(volume: ContainerVolume) -> Iterator[str]:
+    """The name in the engine of a volume."""
+    yield volume.spec.name
+
+
+VOLUMES: Final[Index[Any]] = Index(ContainerVolume, volume_names)
+"""ContainerVolumes by their names in the engine."""
+
+
+def volume_state(volume: ContainerVolume) -> object:
+    """The part of a volume whose change requeues the containers that mount it."""
+    return volume.metadata.deletion_timestamp is None, None if volume.status is None else volume.status.state
 
 
 def endpoints_of(container: Container, ports: Sequence[PortBinding]) -> list[Endpoint]:

@@ -14,6 +14,8 @@ from levelset import (
     Ref,
     StateMap,
     await_change,
+    by,
+    matches,
     owns,
     references,
     remembers,
@@ -28,7 +30,16 @@ from levelset_dcp.containers.create_request import Prepared, key_of, prepare
 from levelset_dcp.containers.host import ContainerHost
 from levelset_dcp.containers.launcher import RETRY_DELAY, Launcher
 from levelset_dcp.containers.logs import startup_keys, system_key
-from levelset_dcp.containers.owned_objects import connections_of, endpoints_of, referenced_networks, sync_connections
+from levelset_dcp.containers.owned_objects import (
+    VOLUMES,
+    connections_of,
+    endpoints_of,
+    mounted_volumes,
+    referenced_networks,
+    sync_connections,
+    volume_names,
+    volume_state,
+)
 from levelset_dcp.containers.state import FINAL, Change, ObservedContainer, Step, lease_of, plan, retry_later
 from levelset_dcp.containers.status import observed_from_status, status_of
 from levelset_dcp.containers.supervisor import ContainerSupervisor, SupervisedContainer
@@ -37,6 +48,7 @@ from levelset_dcp.kinds import (
     ContainerNetwork,
     ContainerNetworkConnection,
     ContainerStatus,
+    ContainerVolume,
     Endpoint,
     Service,
 )
@@ -77,6 +89,13 @@ class ContainerReconciler:
             owns(ContainerNetworkConnection, metadata_only=False, indexes=[by_owner()]),
             references(Service, referenced_services),
             references(ContainerNetwork, referenced_networks),
+            matches(
+                ContainerVolume,
+                ours=mounted_volumes,
+                theirs=volume_names,
+                when=by.value(volume_state),
+                indexes=[VOLUMES],
+            ),
             remembers(self.states),
             source(self._supervisor.open_source),
             cleanup=self.clean_up,
