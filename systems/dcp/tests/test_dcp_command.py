@@ -202,7 +202,7 @@ def test_only_a_folder_of_this_user_alone_is_removed_at_the_end(
 
 
 @asynccontextmanager
-async def apphost(home: Path, *arguments: str, token: str = "") -> AsyncGenerator[AppHost, None]:
+async def apphost(home: Path, *arguments: str, token: str = "", preserve: str = "") -> AsyncGenerator[AppHost, None]:
     """Starts `dcp` as an AppHost does; it ends with the AppHost's process."""
     folder, log = home / "session", bytearray()
     await asyncio.to_thread(folder.mkdir)
@@ -220,7 +220,7 @@ async def apphost(home: Path, *arguments: str, token: str = "") -> AsyncGenerato
         started = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "levelset_dcp.dcp_command", "start-apiserver", "--monitor", str(process.pid)),
             *("--detach", "--kubeconfig", str(kubeconfig), "--container-runtime", "none", *arguments),
-            env={**environment(home), **names, "DCP_SECURE_TOKEN": token},
+            env={**environment(home), **names, "DCP_SECURE_TOKEN": token, "DCP_PRESERVE_EXECUTABLE_LOGS": preserve},
         )
         assert await asyncio.wait_for(started.wait(), WITHIN) == 0
         await until_true(kubeconfig.exists)
@@ -229,7 +229,7 @@ async def apphost(home: Path, *arguments: str, token: str = "") -> AsyncGenerato
         if process.returncode is None:
             process.kill()
         await process.wait()
-        await until_true(lambda: not folder.exists())
+        await until_true(lambda: not (kubeconfig if preserve else folder).exists())
         sockets.close()
 
 
@@ -353,6 +353,18 @@ async def test_other_controllers_can_use_the_server_only(tmp_path: Path) -> None
         with pytest.raises(urllib.error.HTTPError, match="422"):
             await host.send("POST", "/executables", spelled("Executable", "two", {"executablePath": ""}))
         assert (await host.send("GET", "/executables/one"))["status"]["state"] == "Running"
+
+
+async def test_logs_of_programs_are_preserved_on_request(tmp_path: Path) -> None:
+    async with apphost(tmp_path, preserve="true") as host:
+        program = {**PROGRAM, "executablePath": "echo", "args": ["kept"], "env": []}
+        await host.send("POST", "/executables", spelled("Executable", "one", program))
+        event = await host.until("/executables", in_state("Finished"))
+        await host.send("DELETE", "/executables/one")
+        await until_true(lambda: not exists(host))
+    path = Path(event["object"]["status"]["stdOutFile"])
+    assert path.is_relative_to(host.folder)
+    assert (await asyncio.to_thread(path.read_bytes)).endswith(b" kept\n")
 
 
 async def test_everything_ends_with_the_apphost(tmp_path: Path) -> None:

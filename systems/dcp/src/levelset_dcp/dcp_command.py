@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 
 from levelset.apiserver import read_kubeconfig
@@ -203,6 +204,7 @@ def _start(arguments: argparse.Namespace) -> int:
         certificate=certificate,
         server_only=arguments.server_only,
         token=os.environ.get("DCP_SECURE_TOKEN") or None,
+        preserved_logs=_preserved_logs(os.environ),
     )
     try:
         with _log_stderr(arguments.verbosity), _log_socket(os.environ.get("DCP_LOG_SOCKET", "")):
@@ -271,6 +273,8 @@ async def _run(options: SessionOptions, kubeconfig: Path) -> int:
             await session.wait_stopping()
         finally:
             await asyncio.to_thread(kubeconfig.unlink, missing_ok=True)
+    if options.preserved_logs is not None:
+        log.info("the logs of programs are preserved in %s", options.preserved_logs)
     log.info("stopped: %s", session.why or "stop requested")
     return 0 if session.report is None or session.report.is_complete else 1
 
@@ -349,6 +353,14 @@ def _log_socket(path: str) -> Generator[None, None, None]:
         finally:
             root.removeHandler(handler)
             listener.stop()
+
+
+def _preserved_logs(env: Mapping[str, str]) -> Path | None:
+    """The folder of logs that are to be preserved: in that of the session, or one of its own; None if they go."""
+    if env.get("DCP_PRESERVE_EXECUTABLE_LOGS", "").lower() not in _TRUE:
+        return None
+    folder = Path(env.get("DCP_SESSION_FOLDER") or ".").absolute()
+    return folder / "logs" if env.get("DCP_SESSION_FOLDER") and folder.is_dir() else Path(mkdtemp(prefix="dcp-logs-"))
 
 
 def _remove_session_folder(env: Mapping[str, str]) -> None:

@@ -62,6 +62,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """The directory of logs and certificates; a temporary one unless given."""
     persistent_logs: Path | None = None
     """The directory of the logs of persistent programs; that of the other logs unless given."""
+    preserved_logs: Path | None = None
+    """The directory of the other logs, which then stay when their objects are deleted; by default they go with them."""
     log_rotation: LogRotation = field(default_factory=LogRotation)
     """How much of each log is retained."""
     records: Records = field(default_factory=MemoryRecords)
@@ -115,7 +117,8 @@ async def _open(options: Options) -> AsyncGenerator[System, None]:
             folder = await stack.enter_async_context(scratch_folder("levelset-dcp-"))
         stack.push_async_callback(listeners.close_all)
         new_logs = partial(LogStore, rotation=options.log_rotation)
-        logs = await asyncio.to_thread(new_logs, folder / "logs")
+        preserved = options.preserved_logs
+        logs = await asyncio.to_thread(new_logs, preserved or folder / "logs", preserve=preserved is not None)
         persistent_logs = (
             await asyncio.to_thread(new_logs, options.persistent_logs) if options.persistent_logs is not None else None
         )

@@ -41,6 +41,13 @@ async def test_what_was_written_is_read_unchanged(store: LogStore) -> None:
     assert await read(store, "web") == b"one\ntwo\r\n\n\xff\xfe\x00\nend"
 
 
+async def test_preserved_logs_are_not_removed(tmp_path: Path) -> None:
+    store = LogStore(tmp_path, now=lambda: NOON, preserve=True)
+    write(store, b"one\n")
+    store.remove("web")
+    assert await read(LogStore(tmp_path), "web") == b"one\n"
+
+
 async def test_line_numbers_and_timestamps_are_optional(store: LogStore) -> None:
     write(store, b"one\ntwo\n")
     assert await read(store, "web", line_numbers=True) == b"1 one\n2 two\n"

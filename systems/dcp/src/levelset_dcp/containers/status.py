@@ -19,7 +19,7 @@ def status_of(
         observed.state,
         health_of(observed.state, observed.exit_code, container.spec.health_probes, observed.results),
     )
-    message = observed.message or f"the container is {health.lower()}"
+    message = observed.message or f"the health of the container is {health}"
     return replace(
         before,
         state=observed.state,

@@ -214,7 +214,7 @@ def status_of(exe: Executable, observed: ObservedRun, now: datetime) -> Executab
     before = exe.status or ExecutableStatus()
     health = health_of(observed.state, observed.exit_code, exe.spec.health_probes, observed.results)
     pid, session = observed.pid, "" if observed.session is None else observed.session.id
-    message = observed.message or f"the program is {health.lower()}"
+    message = observed.message or f"the health of the program is {health}"
     return replace(
         before,
         state=observed.state,

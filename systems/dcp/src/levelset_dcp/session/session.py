@@ -62,6 +62,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """The path of the state store; the logs of persistent programs are in the same directory."""
     shutdown_within: float = 120.0
     """Seconds that the cleanup may take."""
+    preserved_logs: Path | None = None
+    """The directory of logs that stay when their objects are deleted, and after the session; by default none do."""
     log_rotation: LogRotation = field(default_factory=LogRotation)
     """How much of each log is retained."""
     runtime: str | None = "none"
@@ -162,6 +164,7 @@ async def open_session(options: SessionOptions) -> AsyncGenerator[Session, None]
         dcp = Options(
             records=records,
             persistent_logs=options.state.parent / "logs",
+            preserved_logs=options.preserved_logs,
             log_rotation=options.log_rotation,
             engine=engine,
             server_only=options.server_only,

@@ -187,7 +187,10 @@ class LogSink:
 
 
 class LogStore:
-    """Logs by key: in files of a folder, or in memory if no folder is given; `rotation` bounds the size of each."""
+    """Logs by key: in files of a folder, or in memory if no folder is given; `rotation` bounds the size of each.
+
+    With `preserve` the files stay: `remove` does nothing.
+    """
 
     def __init__(
         self,
@@ -195,7 +198,9 @@ class LogStore:
         *,
         now: Callable[[], datetime] | None = None,
         rotation: LogRotation | None = None,
+        preserve: bool = False,
     ) -> None:
+        self._preserves = preserve
         self._folder = None if folder is None else str(folder)
         self._now = now or _utc_now
         self._rotation = rotation or LogRotation()
@@ -236,6 +241,8 @@ class LogStore:
 
     def remove(self, key: str) -> None:
         """Removes a log with all its files, if it exists. Its open sinks and readers stay usable."""
+        if self._preserves:
+            return
         log = self._logs.pop(key, None)
         if log is not None:
             log.content.remove()
