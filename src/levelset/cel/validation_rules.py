@@ -235,9 +235,11 @@ def _check_texts(schema: Schema, path: str, ruled: set[int]) -> Iterator[Finding
                 yield from _check_texts(each, f"{path}.{name}[{index}]", ruled)
 
 
-def build_rules(schema: Schema, path: str, *, is_root: bool = True) -> tuple[RuleNode, list[Finding]]:
+def build_rules(
+    schema: Schema, path: str, *, is_root: bool = True, is_lenient: bool = False
+) -> tuple[RuleNode, list[Finding]]:
     """The compiled rules of the schema at this path, which may be that of a resource, and the errors found in them."""
-    builder = _Builder(schema)
+    builder = _Builder(schema, is_lenient=is_lenient)
     root = builder.node(schema, schema, _SchemaLocation(path, is_root=is_root))
     return root, [*builder.findings, *builder.total(path)]
 
@@ -270,7 +272,7 @@ class _SchemaLocation(msgspec.Struct, frozen=True):
             path=f"{self.path}.{suffix}",
             is_root=schema.get("x-kubernetes-embedded-resource") is True,
             times=None if most is None or self.times is None else min(self.times * most, LARGEST),
-            unrelated=self.unrelated or (self.path if _is_unrelated(parent) else ""),
+            unrelated=self.unrelated or (self.path if _is_unrelated(parent, suffix) else ""),
             depth=self.depth + 1,
             is_misplaced=False,
         )
@@ -287,12 +289,17 @@ def _most(schema: Schema) -> int | None:
     return max(limit, 0) if isinstance(limit, int) else None
 
 
-def _is_unrelated(schema: Schema) -> bool:
-    return schema.get("type") == "array" and schema.get("x-kubernetes-list-type") != "map"
+def _is_unrelated(parent: Schema, suffix: str) -> bool:
+    """Whether a part of new values has no part of old ones that it replaces."""
+    if suffix == "items":
+        return parent.get("x-kubernetes-list-type") != "map"
+    return suffix != "additionalProperties" and parent.get("x-kubernetes-map-type") not in (None, "granular")
 
 
 class _Builder:
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, is_lenient: bool = False) -> None:
+        self._is_lenient = is_lenient
+        """Whether rules are compiled in spite of errors in their texts."""
         self.findings: list[Finding] = []
         self._failed = ""
         """Why the last rule could not be compiled."""
@@ -366,7 +373,7 @@ class _Builder:
         ]
         self.findings += wrong
         self._texts += len(wrong)
-        if wrong or not is_sound:
+        if (wrong or not is_sound) and not self._is_lenient:
             return
         if place.is_misplaced:
             message = "failed to convert to declType for CEL validation rules"
@@ -384,6 +391,8 @@ class _Builder:
             return
         found.convert = converter(with_meta(values) if place.is_root else values)
         for index, rule in enumerate(rules):
+            if not is_map(rule) or not _text(rule, "rule").strip():
+                continue
             compiled = self._rule(rule, kind, values, place, f"{place.path}.{_KEYWORD}[{index}]")
             if compiled is not None:
                 found.rules.append(compiled)
@@ -520,10 +529,17 @@ class Rules:
 
 
 def compile_rules(
-    schema: Mapping[str, Any], path: str = "spec.validation.openAPIV3Schema", *, is_root: bool = True
+    schema: Mapping[str, Any],
+    path: str = "spec.validation.openAPIV3Schema",
+    *,
+    is_root: bool = True,
+    is_lenient: bool = False,
 ) -> Rules:
-    """Compiles the rules of a structural schema, by default at the root of a resource; `path` is for errors."""
-    root, problems = build_rules(schema, path, is_root=is_root)
+    """Compiles the rules of a structural schema, by default at the root of a resource; `path` is for errors.
+
+    With `is_lenient`, rules with errors in their texts, such as a wrong `fieldPath`, are compiled, too.
+    """
+    root, problems = build_rules(schema, path, is_root=is_root, is_lenient=is_lenient)
     return Rules(root, tuple(problems))
 
 

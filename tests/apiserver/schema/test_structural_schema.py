@@ -150,3 +150,12 @@ def test_what_is_wrong_with_a_default_is_named_by_its_place_in_the_default() -> 
         "s.properties[a].default",
         'Invalid value: "": "p" must not validate the schema (not)',
     )
+
+
+def test_a_default_at_the_root_is_a_whole_object() -> None:
+    whole = {"type": "object", "default": {}, "x-kubernetes-preserve-unknown-fields": True}
+    assert [one.field for one in check_structural(whole, "s")] == ["s.default.apiVersion", "s.default.kind"]
+
+
+def test_items_that_are_no_schema_are_missing() -> None:
+    assert found({"type": "array", "items": -1}) == [("items", "Required")]

@@ -98,6 +98,22 @@ async def test_a_conflict_comes_before_another_namespace() -> None:
         await apply(state, served, elsewhere, "m2", force=True)
 
 
+async def test_a_whole_number_with_a_fraction_is_applied_as_an_integer() -> None:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "number"}}}}}
+    state, served = make_state(make_served(schema=lambda: compile_schema(schema)))
+    for number, written in ((1.0, 1), (1e10, 10**10), (0.5, 0.5), (1e30, 1e30)):
+        found = (await apply(state, served, widget(spec={"a": number}))).tree["spec"]["a"]
+        assert (found, type(found)) == (written, type(written))
+
+
+async def test_a_uid_that_no_object_has_comes_before_another_namespace() -> None:
+    state, served = make_state()
+    elsewhere = widget(spec={"color": "blue"})
+    elsewhere["metadata"] |= {"namespace": "other", "uid": "u"}
+    with pytest.raises(Conflict, match="uid mismatch"):
+        await apply(state, served, elsewhere)
+
+
 @pytest.mark.parametrize("as_yaml", [False, True])
 async def test_a_field_that_the_schema_does_not_have_cannot_be_applied_to_an_object_that_exists(as_yaml: bool) -> None:
     state, served = make_state()

@@ -390,7 +390,7 @@ PRINTERS: dict[tuple[str, str], dict[str, Cell]] = {
     ("storage.k8s.io", "storageclasses"): {
         "Name": _class_name,
         "Provisioner": _text_at("provisioner"),
-        "ReclaimPolicy": _text_at("reclaimPolicy", default="Delete"),
+        "ReclaimPolicy": _value_at("reclaimPolicy", default="Delete"),
         "VolumeBindingMode": _text_at("volumeBindingMode", default="Immediate"),
         "AllowVolumeExpansion": _value_at("allowVolumeExpansion", default=False),
     },

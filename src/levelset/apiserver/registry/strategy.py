@@ -7,6 +7,7 @@ validation, and field ownership (`metadata.managedFields`). Trees are modified i
 - `track_new_object` sets the managedFields of a new object (`field_outlines.py`).
 """
 
+import re
 from typing import Any, Final, cast
 
 import msgspec
@@ -83,6 +84,8 @@ __all__ = [
 ]
 
 _ABOUT_STATUS: Final = Pattern(r'(?: in |")status(?:[.\["]|$)')
+_UNKNOWN: Final = 'unknown field "'
+_MEMBER_END: Final = re.compile(r'[."\[]')
 _STATUS: Final = FieldSet.of(path("status"))
 _ALL_BUT_STATUS: Final = FieldSet.of(path("metadata"), path("spec"))
 _IGNORED_BY_STATUS: Final = {
@@ -109,7 +112,11 @@ class PreparedUpdate(msgspec.Struct, frozen=True, gc=False):
 def decode_new(served: ServedResource, namespace: str | None, tree: Tree, options: WriteOptions) -> DecodedObject:
     """Decodes a new object; raises BadRequest if it is not of its kind. Violations are reported by `validate_new`."""
     try:
-        _check_type(served, tree, options)
+        try:
+            _check_type(served, tree, options)
+        except Invalid:
+            check_name_and_namespace(tree, namespace)
+            raise
         dropped = meta.read_metadata(tree)
         decoded = apply_schema_to_new(served, tree, options, dropped=dropped)
     except RecursionError:
@@ -381,11 +388,14 @@ def _prepare_update(
     given_fields = new["metadata"].get("managedFields")
     if served.custom and not given_fields:
         given_fields = None  # as in `apply_schema`
+    sent_names, warned = tuple(new), len(options.warnings)
     is_tracked = applied or decode_ignored(served, old, new, options)
     requested = None if applied or not options.subresource else _requested(served, old, new, options)
     new = _restricted(served, old, new, options)
     sent = [copy_tree(_value_at(new, one)) for one in served.rules.quantity_lists]
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
+    if len(options.warnings) > warned + 1:
+        options.warnings[warned:] = _in_order_sent(options.warnings[warned:], sent_names)
     check_name_and_namespace(given, before.get("namespace"), before["name"])
     is_tracked = is_tracked and decoded.is_tracked
     metadata, rules = new["metadata"], served.rules
@@ -422,6 +432,18 @@ def _prepare_update(
     if tracked is None:
         return _compare_applied(old, new)
     return _with_owners(served, old, new, tracked)
+
+
+def _in_order_sent(warnings: list[str], names: tuple[str, ...]) -> list[str]:
+    """The warnings with those about unknown fields in the order in which the members around them were sent.
+
+    What an endpoint ignores is decoded before the rest.
+    """
+    unknown = [one for one in warnings if one.startswith(_UNKNOWN)]
+    places = {name: place for place, name in enumerate(names)}
+    unknown.sort(key=lambda one: places.get(_MEMBER_END.split(one.removeprefix(_UNKNOWN), 1)[0], -1))
+    ordered = iter(unknown)
+    return [next(ordered) if one.startswith(_UNKNOWN) else one for one in warnings]
 
 
 def _restore_unstored(served: ServedResource, new: Tree, removed: Removed) -> None:
@@ -813,10 +835,10 @@ def restrict_to_subresource(served: ServedResource, old: Tree, new: Tree, subres
             former: Tree = old.get("status") or {}
             rest = {name: value for name, value in former.items() if name != "conditions"}
             return {**old, "metadata": new["metadata"], "status": {**rest, **conditions}}
-        case "ephemeralcontainers" | "resize" if is_map(new.get("spec")):
+        case "ephemeralcontainers" | "resize" if is_map(new.get("spec", _NOTHING)):
             restrict = pods.with_ephemeral_containers if subresource == "ephemeralcontainers" else pods.with_resources
             status = copy_tree(old.get("status") or {})  # whose nulls the schema drops
-            spec = restrict(old["spec"], new["spec"])
+            spec = restrict(old["spec"], new.get("spec", _NOTHING))
             return {**old, "metadata": _with_content_of(old, new), "spec": spec, "status": status}
         case _:
             if served.status:

@@ -230,7 +230,7 @@ class _Reader:
                 return members is not None
             case "items":
                 node.items = None if members is None else self.node(members, depth)
-                return members is not None or items is not None
+                return True  # as upstream, which takes any other value for no schema
             case "additionalProperties":
                 if isinstance(value, bool):
                     node.additional = value

@@ -522,7 +522,7 @@ class _Defaults:
 
     def check(self, node: Node, path: str) -> list[Cause]:
         try:
-            self.schema(node, path)
+            self.schema(node if node.embedded else replace(node, embedded=True), path)  # a whole object
         except RecursionError:
             self.causes.append(field_errors.too_deep(path, MAX_DEPTH))
         return self.causes

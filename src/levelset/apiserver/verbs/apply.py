@@ -1,6 +1,7 @@
 """Server-side apply: creates an object, or merges the applied configuration of a manager into the existing one."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final, cast
 
 import msgspec
@@ -15,7 +16,7 @@ from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import ServerState, Tree
 from levelset.apiserver.schema import Compiled, field_errors
 from levelset.apiserver.schema.builtin_schemas import builtin_kind
-from levelset.apiserver.schema.formats import text_format
+from levelset.apiserver.schema.formats import INT64, text_format
 from levelset.apiserver.verbs.create_and_update import (
     WriteResult,
     check_resource_version,
@@ -33,13 +34,15 @@ from levelset.apiserver.wire.step_limits import run_limited
 from levelset.errors import AlreadyExists, ApiError, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import copy_tree, is_list, is_map, walk
-from levelset.patch import ANYTHING, server_side_apply
+from levelset.objects.lazy_pattern import Pattern
+from levelset.patch import ANYTHING, Shape, server_side_apply
 from levelset.patch.apply import create_applied, overlay
 from levelset.patch.last_applied import KUBECTL
 from levelset.storage import Item
 
 __all__ = ["apply"]
 
+_FLOATS: Final = Pattern(rb"[0-9][.eE]")
 _MAY_BE_EMPTY: Final = (
     *(
         "namespace",
@@ -138,14 +141,14 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         schema = self._schema()
         if schema is not None:
             config = self._read()
-            if not _is_accepted(schema, config):
+            if not _is_accepted(schema, config) and schema.typed_errors(config, self._shape()):
                 _check_types(self.served, schema, config)
 
     def _check_all_types(self) -> None:
         """As `check_types`, and raises 500 also for what no schema refuses: lists and maps in place of quantities."""
         self.check_types()
         schema, config = self._schema(), self._read()
-        errors = schema.typed_errors(config, self.served.shape()) if schema is not None else []
+        errors = schema.typed_errors(config, self._shape()) if schema is not None else []
         if errors:
             raise _Untyped(self.served, config["metadata"], _listed(errors))
 
@@ -173,12 +176,14 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         is_scale = self.options.subresource == "scale"
         return builtin_kind("autoscaling", "v1", "Scale") if is_scale else self.served.schema()
 
+    def _shape(self) -> Shape:
+        return ANYTHING if self.options.subresource == "scale" else self.served.shape()  # a Scale has no lists
+
     def typed_error(self, error: "_Untyped") -> ApiError:
         """The error with all that is wrong with the types of the configuration; `error` knows only the first."""
-        is_scale, schema = self.options.subresource == "scale", self._schema()
+        schema = self._schema()
         config = read_text(self.body, JSON if is_json_body(self.body) else YAML, [])
-        shape = ANYTHING if is_scale else self.served.shape()  # a Scale has no lists
-        errors = schema.typed_errors(config, shape) if schema is not None and is_map(config) else []
+        errors = schema.typed_errors(config, self._shape()) if schema is not None and is_map(config) else []
         if errors:
             metadata: Any = config.get("metadata")
             error = _Untyped(self.served, metadata if is_map(metadata) else {}, _listed(errors))
@@ -304,16 +309,16 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         except RecursionError:
             raise Undecodable("the object is nested too deeply") from None
         self._report_repeated()
+        given = tree["metadata"].get("uid")
+        if given:
+            problem = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
+            raise status_errors.conflict(served, name, problem)
         self._check_path(config)
         if not self.has_name:
             problem = f"the name of the object ({name} based on URL) was undeterminable"
             raise BadRequest(f"{problem}: name must be provided")
         if options.authorizer is not None:
             options.authorizer.check_create(name)
-        given = tree["metadata"].get("uid")
-        if given:
-            problem = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
-            raise status_errors.conflict(served, name, problem)
         return tree, decoded
 
     async def create(self, tree: Tree, decoded: DecodedObject) -> WriteResult:
@@ -326,17 +331,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
     def _read(self) -> Tree:
         """Returns the applied configuration; raises BadRequest if it is not an object of this path."""
         served, body = self.served, self.body
-        config: Any = None
-        is_like_json = body.startswith(b"{")
-        if is_like_json:
-            try:
-                config = decode_tree(body)
-            except BadObject:
-                config = None  # either YAML, or `read_text` raises the precise error
-        if config is None:
-            repeated: list[str] = []
-            config = read_text(body, JSON if is_like_json and is_json_body(body) else YAML, repeated)
-            self.repeated = repeated
+        config = self._decode()
         if config.__class__ is not dict:
             raise BadRequest("an applied object must be an object")
         version, kind = served.api_version, served.kind
@@ -368,6 +363,19 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         checked: Tree = config
         return checked
 
+    def _decode(self) -> Any:
+        """The body as data, from JSON or YAML."""
+        body, config = self.body, None
+        is_like_json = body.startswith(b"{")
+        if is_like_json:
+            with suppress(BadObject):  # either YAML, or `read_text` raises the precise error
+                config = decode_tree(body)
+        if config is None:
+            repeated: list[str] = []
+            config = read_text(body, JSON if is_like_json and is_json_body(body) else YAML, repeated)
+            self.repeated = repeated
+        return _with_integers(config) if _FLOATS.search(body) else config
+
     def _drop_bad_time(self, metadata: Any) -> None:
         created, check = metadata.get("creationTimestamp") if is_map(metadata) else None, text_format("date-time")
         if isinstance(created, str) and check is not None and not check(created):
@@ -393,6 +401,16 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             raise BadRequest(f"error strict decoding YAML: {problem}")
         if self.options.validation != "Ignore":
             self.options.warnings.extend([one for one in lines if one not in self.options.warnings])
+
+
+def _with_integers(value: Any) -> Any:
+    """The value with whole floats as integers: as upstream, which reads a configuration as YAML, and so writes them."""
+    if is_map(value):
+        return {name: _with_integers(one) for name, one in value.items()}
+    if is_list(value):
+        return [_with_integers(one) for one in value]
+    is_whole = isinstance(value, float) and value.is_integer() and INT64[0] <= value <= INT64[1]
+    return int(value) if is_whole else value
 
 
 def _type_of(config: Tree) -> str:

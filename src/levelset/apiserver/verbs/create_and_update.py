@@ -331,7 +331,8 @@ async def _commit_charged(
     if namespace is not None and namespace in state.quotas:
         await charge_quotas(state, served, namespace, tree, dry_run=dry_run)
     if dry_run:
-        _raise_if_exists(served, name, state.reader.get_nowait(served.key(namespace, name)))
+        current = state.reader.get_nowait(served.key(namespace, name))
+        _raise_if_exists(served, name, current, is_generated=bool(tree["metadata"].get("generateName")))
         return await commit.preview(served, tree)
     try:
         return await _commit_guarded(state, served, namespace, tree, guards)

@@ -30,3 +30,16 @@ def test_a_preferred_node_affinity_is_warned_of_values_that_no_label_has() -> No
     key, value = warnings_of({"preferredDuringSchedulingIgnoredDuringExecution": [term]})
     assert key == f"{place}.matchExpressions[0].key: {INSTEAD}"
     assert value.startswith(f"{place}.matchExpressions[0].values[1]: not valid is invalid, a valid label must be")
+
+
+def test_an_address_of_a_port_that_is_not_one_of_the_host_is_warned_of() -> None:
+    warner = object_warnings("", "Pod")
+    assert warner is not None
+    port: dict[str, Any] = {"name": "http", "containerPort": 80, "protocol": "TCP", "hostIP": "::1"}
+    spec = {"containers": [{"name": "main", "ports": [port]}]}
+    shown = "{Name:http HostPort:0 ContainerPort:80 Protocol:TCP HostIP:::1}"
+    assert list(warner({"metadata": {"name": "a"}, "spec": spec}, None)) == [
+        f"spec.containers[0].ports[0]: hostIP set without hostPort: {shown}"
+    ]
+    port["hostPort"] = 80
+    assert list(warner({"metadata": {"name": "a"}, "spec": spec}, None)) == []

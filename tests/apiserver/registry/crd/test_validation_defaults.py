@@ -69,3 +69,15 @@ def test_rules_of_the_items_of_what_is_no_list_have_no_types() -> None:
     outer = ruled({"type": "object", "properties": {"l": {"type": "string", "items": inner}}}, rule="true")
     text = "Internal error: failed to convert to declType for CEL validation rules"
     assert found(outer) == [("properties[l].items.x-kubernetes-validations", text)]
+
+
+def test_a_default_is_held_to_a_rule_with_a_wrong_field_path() -> None:
+    causes = found(ruled(TEXT, rule="self != 'red'", fieldPath="a b", messageExpression="'not ' + self"))
+    assert ("default", 'Invalid value: "red": not red') in causes
+
+
+def test_only_the_items_of_a_list_have_no_old_values() -> None:
+    text = ruled({"type": "string", "maxLength": 9}, rule="self == oldSelf")
+    assert found({"type": "array", "maxItems": 9, "items": {"type": "string"}, "properties": {"b": text}}) == []
+    ((field, message),) = found({"type": "array", "maxItems": 9, "items": text})
+    assert (field, "uncorrelatable" in message) == ("items.x-kubernetes-validations[0].rule", True)

@@ -41,13 +41,13 @@ def prepare_namespace_update(new: Object, old: Object) -> None:
     new["status"] = map_member(old, "status")
 
 
-def prepare_namespace_part(new: Object, old: Object, subresource: str, _now: str) -> None:
+def prepare_namespace_part(new: Object, _old: Object, subresource: str, _now: str) -> None:
     """Sets the phase of a status without one, and null for the times of conditions; `finalize` keeps the status."""
     set_namespace_defaults(new)
     if subresource != "status":
         return
     status = new["status"] = map_member(new, "status")
-    status["phase"] = status.get("phase") or map_member(old, "status").get("phase") or "Active"
+    status["phase"] = status.get("phase") or "Active"
     for condition in list_member(status, "conditions"):
         condition.setdefault("lastTransitionTime", None)
 

@@ -312,7 +312,8 @@ def _warn_of_containers(spec: Object, at: str, found: list[str], notes: Object) 
                 variables = container.get("env") or ()
                 if len(variables) > 1 and len({one.get("name") for one in variables}) < len(variables):
                     found += _environment(container, f"{at}.{part}[{index}]")
-                count += len(container.get("ports") or ())
+                for port in container.get("ports") or ():
+                    count += 2 if "hostIP" in port else 1
     if count > 1:
         found += _ports(_all_ports(spec, at))
 
@@ -355,6 +356,8 @@ def _ports(ports: list[tuple[str, Object]]) -> Iterator[str]:
     names: dict[str, str] = {}
     repeated: list[str] = []
     for where, port in ports:
+        if port.get("hostIP") and not port.get("hostPort"):
+            yield f"{where}: hostIP set without hostPort: {_in_go(port)}"
         others = seen.setdefault((port.get("containerPort"), port.get("protocol", "TCP")), [])
         for other, former in others:
             word = _overlap(port, former)
@@ -369,6 +372,12 @@ def _ports(ports: list[tuple[str, Object]]) -> Iterator[str]:
         elif name:
             names[name] = where
     yield from repeated
+
+
+def _in_go(port: Object) -> str:
+    """The port as Go prints it."""
+    numbers = f"HostPort:{port.get('hostPort') or 0} ContainerPort:{port.get('containerPort') or 0}"
+    return f"{{Name:{port.get('name') or ''} {numbers} Protocol:{port.get('protocol', 'TCP')} HostIP:{port['hostIP']}}}"
 
 
 def _overlap(port: Object, former: Object) -> str:

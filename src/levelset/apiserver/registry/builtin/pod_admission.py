@@ -148,8 +148,10 @@ class PodAdmission:
 
     def _overhead(self, pod: Object) -> Object:
         name = pod["spec"].get("runtimeClassName")
-        if not name:
+        if name is None:
             return {}
+        if not name:
+            raise ApiError("resource name may not be empty", code=500, reason="")
         if "/" in name or "%" in name:  # upstream asks its own API for it
             problem = " ".join(f"may not contain '{one}'" for one in "/%" if one in name)
             raise ApiError(f'invalid resource name "{name}": [{problem}]', code=500, reason="")

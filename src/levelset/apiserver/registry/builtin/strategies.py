@@ -480,6 +480,7 @@ NAME_CHECKS: dict[tuple[str, str], Callable[[str], list[str]]] = {
     ("", "Event"): check_path_segment,
     ("", "Namespace"): check_dns1123_label,
     ("", "ReplicationController"): _check_long_name,
+    ("resource.k8s.io", "DeviceClass"): _check_long_name,
     CERTIFICATE_REQUEST: check_path_segment,
     (APPS, "StatefulSet"): check_dns1123_label,
     ("", "Service"): check_dns1123_label,

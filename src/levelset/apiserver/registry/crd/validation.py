@@ -479,7 +479,9 @@ def _wrong_defaults(
     is_valid = not any(field == at or field.startswith((f"{at}.", f"{at}[")) for field in refused)
     if schema.get("default") is not None and is_valid:
         is_resource = is_root or schema.get("x-kubernetes-embedded-resource") is True
-        for one in _compiled(encode_tree(schema), is_root=is_resource).check_default(schema["default"]):
+        for one in _compiled(encode_tree(schema), is_root=is_resource, is_lenient=True).check_default(
+            schema["default"]
+        ):
             inside = one.field and f"{'' if one.field.startswith('[') else '.'}{one.field}"
             yield msgspec.structs.replace(one, field=f"{at}{inside}")
     if depth == MAX_DEPTH:
@@ -539,13 +541,13 @@ def _invalid_rule_cause(problem: "Finding") -> Cause:
 
 
 @functools.lru_cache(256)
-def _compiled(schema: bytes, *, is_root: bool = True) -> "Rules":
+def _compiled(schema: bytes, *, is_root: bool = True, is_lenient: bool = False) -> "Rules":
     """The compiled rules of a schema, given as JSON so that equal schemas are compiled once."""
     charge_import("levelset.cel", CEL_IMPORT_STEPS)
     charge(_STEPS_PER_CHARACTER * len(schema))
     from levelset.cel import compile_rules  # noqa: PLC0415 - slow to load, and most schemas have no rules
 
-    return compile_rules(decode_tree(schema), _PATH, is_root=is_root)
+    return compile_rules(decode_tree(schema), _PATH, is_root=is_root, is_lenient=is_lenient)
 
 
 def _cause(finding: "Finding") -> Cause:

@@ -17,6 +17,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
     Required,
     Table,
+    always,
     immutable,
     on_create,
 )
@@ -238,11 +239,18 @@ def _template(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
         out.append(field_errors.invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified'))
 
 
+def _managed_by(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    if value == "":  # behind a pointer: it is not absent
+        out.append(field_errors.required(at))
+    elif value is not None:
+        domain_path(value, at, out, None)
+
+
 JOB_SPEC: Final = Table(
     *counts("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"),
     ("backoffLimitPerIndex", non_negative),
     ("", _failed_indexes),
-    ("managedBy", domain_path, bytes_at_most(63)),
+    ("managedBy", always(_managed_by), bytes_at_most(63)),
     ("", _completion_mode),
     ("", _failure_policy),
     ("", _success_policy),

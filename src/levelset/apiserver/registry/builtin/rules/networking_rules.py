@@ -94,7 +94,11 @@ def _service_backend(service: Any, at: str, out: list[Cause]) -> None:
         out.append(field_errors.required(at, "port name or number is required"))
 
 
-RESOURCE: Final = Table(("apiGroup", given(dns_subdomain)), ("kind", required), ("name", required))
+def _segment(value: str, at: str, out: list[Cause], _context: Any) -> None:
+    out.extend([field_errors.invalid(at, value, one) for one in path_segment_problems(value)])
+
+
+RESOURCE: Final = Table(("apiGroup", given(dns_subdomain)), ("kind", required, _segment), ("name", required, _segment))
 
 
 def _path(value: Any, at: str, out: list[Cause], _context: Any) -> None:

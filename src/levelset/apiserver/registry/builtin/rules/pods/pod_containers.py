@@ -417,6 +417,9 @@ def _resource_claim(claim: Any, at: str, out: list[Cause], pod: Any) -> None:
 
 def check_pod_resources(value: Any, at: str, out: list[Cause], pod: Any) -> None:
     """Checks the resources of a whole Pod."""
+    if pod.os == "windows":
+        out.append(field_errors.forbidden(at, "may not be set for a windows pod"))
+        return
     if value.get("claims") is not None:
         out.append(field_errors.forbidden(f"{at}.claims", "claims may not be set for Resources at pod-level"))
     _resources(value, at, out, pod, _pod_resource_name)

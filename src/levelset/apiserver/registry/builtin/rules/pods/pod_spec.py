@@ -39,7 +39,7 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_scheduling import (
     check_tolerations,
 )
 from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import check_volumes
-from levelset.apiserver.registry.builtin.rules.rule_tables import Present, Table, Whole, required
+from levelset.apiserver.registry.builtin.rules.rule_tables import Present, Table, Whole, given, required
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -434,7 +434,7 @@ POD_SPEC: Final = Table(
     ("tolerations", check_tolerations),
     ("hostAliases[*]", _host_alias),
     ("priorityClassName", dns_subdomain),
-    ("runtimeClassName", dns_subdomain),
+    ("runtimeClassName", given(dns_subdomain)),
     ("preemptionPolicy", one_of("PreemptLowerPriority", "Never")),
     ("overhead", _overhead),
     ("os", Whole(_operating_system)),
