@@ -409,7 +409,8 @@ def _prepare_update(
         ignored = ignored_fields(served, options.subresource)
         tracked = _track_update(state, served, old, requested, options, ignore=ignored)
     elif is_tracked and not applied:  # before the rules of the kind set what no manager owns, as upstream
-        tracked = _track_written(state, served, old, new, options, sent=sent)
+        seen = _with_deletion_as_sent(old, new, given["metadata"])
+        tracked = _track_written(state, served, old, seen, options, sent=sent)
     members = written_members(served)
     has_disabled = rules.increments_by_disabled and _content_differs(served, old, _written(members, new))
     _apply_rules(rules, new, old, options.subresource)
@@ -432,6 +433,19 @@ def _prepare_update(
     if tracked is None:
         return _compare_applied(old, new)
     return _with_owners(served, old, new, tracked)
+
+
+def _with_deletion_as_sent(old: Tree, new: Tree, given: Tree) -> Tree:
+    """The object with the time of its deletion as it was sent, if that is another one, or somebody owns it.
+
+    As upstream, which sets it only after it has found the owners.
+    """
+    sent, metadata = given.get("deletionTimestamp"), new["metadata"]
+    known = metadata.get("deletionTimestamp")
+    if sent == known or (sent is None and "f:deletionTimestamp" not in str(old["metadata"].get("managedFields"))):
+        return new
+    rest = {name: value for name, value in metadata.items() if name != "deletionTimestamp"}
+    return {**new, "metadata": rest if sent is None else {**rest, "deletionTimestamp": sent}}
 
 
 def _in_order_sent(warnings: list[str], names: tuple[str, ...]) -> list[str]:
