@@ -169,7 +169,10 @@ def _definition_causes(causes: list[Any]) -> list[Any]:
         field = one.get("field") or ""
         old = next((name for name in renamed if field.startswith(name)), None)
         new = field if old is None else renamed[old] + field.removeprefix(old)
-        found.append({**one, "field": new, "message": one.get("message", "").replace(field, new) if field else ""})
+        message = one.get("message", "").replace(field, new) if field else ""
+        if old == "spec.validation.":
+            message = message.replace(old, renamed[old])
+        found.append({**one, "field": new, "message": message})
     return found
 
 

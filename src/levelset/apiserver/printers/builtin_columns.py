@@ -147,11 +147,9 @@ def _event_part(tree: Object, _: datetime) -> str:
 
 def _event_source(tree: Object, _: datetime) -> str:
     source: Object = at(tree, "source") or at(tree, "deprecatedSource") or {}
-    parts = (text(source, "component"), text(source, "host"))
-    if shown := joined(filter(None, parts), ", "):
-        return shown
     reporter = text(tree, "reportingComponent") or text(tree, "reportingController")
-    return joined(filter(None, (reporter, text(tree, "reportingInstance"))), ", ")
+    component, host = text(source, "component") or reporter, text(source, "host") or text(tree, "reportingInstance")
+    return f"{component}, {host}" if host else component
 
 
 def _event_message(tree: Object, _: datetime) -> str:

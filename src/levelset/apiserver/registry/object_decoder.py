@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.apiserver.resources.server_state import Tree
@@ -139,6 +140,10 @@ def apply_schema(
     if admission is FINE:
         return DecodedObject([], managed_fields)
     wrong = _undecodable(admission.causes) if served.custom else admission.type_error
+    if wrong is not None and check is not None and "Invalid value: null:" in wrong.message:
+        # As upstream, where what is applied is not decoded again: its nulls are found by validation.
+        causes = [replace(one, reason="FieldValueInvalid") if one is wrong else one for one in admission.causes]
+        return DecodedObject(causes, managed_fields)
     if wrong is not None:
         raise Undecodable(f"the object cannot be decoded as {served.kind}: {wrong.field}: {wrong.message}")
     if served.custom and not admission.causes and schema is not None and schema.first_mismatch(tree) is not None:

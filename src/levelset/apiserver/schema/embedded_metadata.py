@@ -101,8 +101,6 @@ def _check_type(members: dict[str, Tree], path: str, name: str) -> list[Cause]:
     if name not in members:
         return [field_errors.required(field)]
     value = members[name]
-    if value is None:
-        return [field_errors.invalid(field, value, "must be a string")]
     if not isinstance(value, str):
         return [field_errors.undecodable(field, value, "must be a string")]
     if not value:

@@ -118,16 +118,16 @@ def _change(
 
     def patched(old: Tree, item: Item) -> strategy.PreparedUpdate:
         new = change(served_tree(served, item))
-        if media == STRATEGIC_PATCH:
-            if not _is_named(new):
-                copied = cast("Tree", copy_tree(new))
-                strategy.decode_replacement(served, old["metadata"].get("namespace"), name, copied, options)
-                raise _unnamed(name)
-            if is_narrowed:
-                new = cast("Tree", copy_tree(new))
-                narrow_integers(served.group, served.version, served.kind, new)
-            _check_kind(served, name, old, new, options=options)
         try:
+            if media == STRATEGIC_PATCH:
+                if not _is_named(new):
+                    copied = cast("Tree", copy_tree(new))
+                    strategy.decode_replacement(served, old["metadata"].get("namespace"), name, copied, options)
+                    raise _unnamed(name)
+                if is_narrowed:
+                    new = cast("Tree", copy_tree(new))
+                    narrow_integers(served.group, served.version, served.kind, new)
+                _check_kind(served, name, old, new, options=options)
             check_version(served, name, new, old)
             return strategy.prepare_update(state, served, old, new, options)
         except Conflict:

@@ -43,3 +43,42 @@ def test_an_address_of_a_port_that_is_not_one_of_the_host_is_warned_of() -> None
     ]
     port["hostPort"] = 80
     assert list(warner({"metadata": {"name": "a"}, "spec": spec}, None)) == []
+
+
+def pod_warnings(spec: Any, **metadata: Any) -> list[str]:
+    warner = object_warnings("", "Pod")
+    assert warner is not None
+    return list(warner({"metadata": {"name": "a", **metadata}, "spec": spec}, None))
+
+
+def test_files_of_a_volume_in_one_another_are_warned_of() -> None:
+    items = [{"key": "a", "path": "a"}, {"key": "b", "path": "a/b"}, {"key": "c", "path": "ab"}]
+    volumes = [
+        {"name": "v", "configMap": {"name": "c", "items": items}},
+        {"name": "w", "projected": {"sources": [{}, {"secret": {"name": "s", "items": items[:1]}}]}},
+    ]
+    assert pod_warnings({"volumes": volumes}) == [
+        'volume "v" (ConfigMap "c"): overlapping paths: "a/b" with "a"',
+        'volume "w" (Projected) has no sources provided',
+    ]
+    token = {"serviceAccountToken": {"path": "a/"}}
+    both = [{"name": "w", "projected": {"sources": [{"secret": {"name": "s", "items": items[:1]}}, token]}}]
+    assert pod_warnings({"volumes": both}) == [
+        'volume "w" (Projected): overlapping paths: "a" (ServiceAccountToken) with "a" (Secret "s")'
+    ]
+
+
+def test_addresses_that_programs_read_differently_are_warned_of() -> None:
+    spec = {"dnsConfig": {"nameservers": ["::ffff:10.0.0.1", "010.0.0.1", "10.0.0.1"]}, "hostAliases": [{"ip": "0::1"}]}
+    assert pod_warnings(spec) == [
+        'spec.dnsConfig.nameservers[0]: non-standard IP address "::ffff:10.0.0.1" is invalid: use "10.0.0.1"',
+        'spec.dnsConfig.nameservers[1]: non-standard IP address "010.0.0.1" is invalid: use "10.0.0.1"',
+        'spec.hostAliases[0].ip: IPv6 address "0::1" should be in RFC 5952 canonical format ("::1")',
+    ]
+
+
+def test_annotations_that_do_nothing_any_more_are_warned_of() -> None:
+    notes = {"scheduler.alpha.kubernetes.io/critical-pod": "", "security.alpha.kubernetes.io/sysctls": ""}
+    assert [one.partition(":")[0] for one in pod_warnings({}, annotations=notes)] == [
+        f"metadata.annotations[{name}]" for name in notes
+    ]

@@ -118,6 +118,7 @@ def _set_behavior_defaults(behavior: Object) -> None:
     for name, rules in defaults.items():
         given = {one: value for one, value in map_member(behavior, name).items() if value is not None}
         behavior[name] = {**rules, **given}
+        set_canonical(behavior[name], "tolerance")
 
 
 def _set_binding_defaults(tree: Object) -> None:

@@ -32,6 +32,14 @@ _VOLUMES: Final = {
 _VOLUME_NAMES: Final = frozenset(_VOLUMES)
 _MEMORY: Final = ("memory", "ephemeral-storage")
 _WHOLE: Final = Pattern(r"[0-9]+(?:[kMGTPE]|[KMGTPE]i)?").fullmatch
+_LEADING_ZEROS: Final = Pattern(r"\b0+(?=[0-9])")
+_DEPRECATED_NOTES: Final = {
+    "scheduler.alpha.kubernetes.io/critical-pod": (
+        'non-functional in v1.16+; use the "priorityClassName" field instead'
+    ),
+    "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
+    "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
+}
 _NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
 _NODE_LABELS: Final = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -81,12 +89,16 @@ def _addresses(spec: Object, name: str) -> Iterator[str]:
 
 
 def _address(text: str, at: str) -> Iterator[str]:
-    """An IPv6 address that is not in its canonical form."""
+    """An IPv6 address that is not in its canonical form, or one that not all programs read alike."""
+    plain = text if ":" in text else _LEADING_ZEROS.sub("", text)
     try:
-        found = str(ipaddress.ip_address(text))
+        found = ipaddress.ip_address(plain)
     except ValueError:
         return
-    if ":" in text and found != text:
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    if mapped is not None or plain != text:
+        yield f'{at}: non-standard IP address "{text}" is invalid: use "{mapped or found}"'
+    elif ":" in text and str(found) != text:
         yield f'{at}: IPv6 address "{text}" should be in RFC 5952 canonical format ("{found}")'
 
 
@@ -211,19 +223,38 @@ def _pod(new: Object, old: Object | None) -> Iterable[str]:
 def _pod_spec(spec: Object, at: str, notes: Object) -> list[str]:
     # Lists instead of generators, which cost most here: each new Pod comes through, and few are warned of anything.
     found: list[str] = []
-    if not _RARELY_WARNED.isdisjoint(spec):
-        for name, warner in _SPEC_WARNERS:
-            if name in spec:
-                found += warner(spec, at)
+    is_rare = not _RARELY_WARNED.isdisjoint(spec)
+    if is_rare:
+        _warn_of_members(_NODE_WARNERS, spec, at, found)
     if notes:
-        found += warn_of_pod_profile(spec, notes, f"{at.removesuffix('spec')}metadata.annotations")
+        where = f"{at.removesuffix('spec')}metadata.annotations"
+        found += [f"{where}[{name}]: {text}" for name, text in _DEPRECATED_NOTES.items() if name in notes]
+    if is_rare:
+        _warn_of_members(_SPEC_WARNERS, spec, at, found)
+    if notes:
+        found += warn_of_pod_profile(spec, notes, where)
     _warn_of_containers(spec, at, found, notes)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         found.append(f"{at}.terminationGracePeriodSeconds: {text}")
     if "affinity" in spec:
         found += _affinity(spec, at)
+    if "dnsConfig" in spec or "hostAliases" in spec:
+        found += _pod_addresses(spec, at)
     return found
+
+
+def _warn_of_members(warners: "_SpecWarners", spec: Object, at: str, found: list[str]) -> None:
+    for name, warner in warners:
+        if name in spec:
+            found += warner(spec, at)
+
+
+def _pod_addresses(spec: Object, at: str) -> Iterator[str]:
+    for index, server in enumerate(list_member(map_member(spec, "dnsConfig"), "nameservers")):
+        yield from _address(server, f"{at}.dnsConfig.nameservers[{index}]")
+    for index, alias in enumerate(list_member(spec, "hostAliases")):
+        yield from _address(alias.get("ip") or "", f"{at}.hostAliases[{index}].ip")
 
 
 def _node_selector(spec: Object, at: str) -> Iterator[str]:
@@ -287,6 +318,60 @@ def _volumes(spec: Object, at: str) -> Iterator[str]:
             template = map_member(map_member(volume, "ephemeral"), "volumeClaimTemplate")
             where = f"{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"
             yield from _claim_spec(map_member(template, "spec"), where)
+
+
+def _virtual_paths(spec: Object, _at: str) -> Iterator[str]:
+    """Paths of files in a volume that are the same, or of which one is in the other."""
+    for volume in list_member(spec, "volumes"):
+        for member, shown in _FILE_SOURCES:
+            if volume.get(member):
+                yield from _overlaps(_paths_of(volume[member], ""), volume, _described(volume[member], shown))
+        if "projected" in volume:
+            yield from _projected(volume)
+
+
+_FILE_SOURCES: Final = (("configMap", "ConfigMap"), ("secret", "Secret"), ("downwardAPI", "DownwardAPI"))
+_Paths = list[tuple[str, str]]  # with what they are of, where it has to be said
+
+
+def _described(source: Object, shown: str) -> str:
+    return shown if shown == "DownwardAPI" else f'{shown} "{source.get("name") or source.get("secretName") or ""}"'
+
+
+def _paths_of(source: Object, origin: str) -> _Paths:
+    return [((one.get("path") or "").rstrip("/"), origin) for one in list_member(source, "items")]
+
+
+def _projected(volume: Object) -> Iterator[str]:
+    paths: _Paths = []
+    for source in list_member(volume["projected"], "sources"):
+        if not any(one is not None for one in source.values()):
+            yield f'volume "{volume.get("name")}" (Projected) has no sources provided'
+        for member, shown in _FILE_SOURCES:
+            paths += _paths_of(source.get(member) or {}, _described(source.get(member) or {}, shown))
+        token = source.get("serviceAccountToken")
+        if token is not None:
+            paths.append(((token.get("path") or "").rstrip("/"), "ServiceAccountToken"))
+        for name, shown in (("certificateChainPath", "chain"), ("keyPath", "key"), ("credentialBundlePath", "bundle")):
+            path = map_member(source, "podCertificate").get(name)
+            if path:
+                words = "credential bundle" if shown == "bundle" else shown
+                paths.append((path.rstrip("/"), f"PodCertificate {words}"))
+    yield from _overlaps(paths, volume, "Projected")
+
+
+def _overlaps(paths: _Paths, volume: Object, what: str) -> Iterator[str]:
+    if len({path for path, _ in paths}) == len(paths) and not any("/" in path for path, _ in paths):
+        return
+    for index, (path, origin) in enumerate(paths):
+        for other, its in paths[:index]:
+            if path and other and (f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")):
+                pair = f"{_shown_path(path, origin)} with {_shown_path(other, its)}"
+                yield f'volume "{volume.get("name")}" ({what}): overlapping paths: {pair}'
+
+
+def _shown_path(path: str, origin: str) -> str:
+    return f'"{path}" ({origin})' if origin else f'"{path}"'
 
 
 def _twice(spec: Object, name: str, key: str, at: str) -> Iterator[str]:
@@ -413,16 +498,20 @@ def _driver(driver: Object, old: Object | None) -> Iterator[str]:
 
 
 # By the first member that a warning is about, in the order of kube-apiserver; only those in the spec are called.
-_SPEC_WARNERS: Final[tuple[tuple[str, Callable[[Object, str], Iterator[str]]], ...]] = (
+_SpecWarners = tuple[tuple[str, Callable[[Object, str], Iterator[str]]], ...]
+_NODE_WARNERS: Final[_SpecWarners] = (
     ("nodeSelector", _node_selector),
     ("affinity", _node_affinity),
     ("topologySpreadConstraints", _spread),
+)
+_SPEC_WARNERS: Final[_SpecWarners] = (
     ("volumes", _volumes),
+    ("volumes", _virtual_paths),
     ("hostAliases", _aliases),
     ("imagePullSecrets", _pull_secrets),
     ("overhead", _overhead),
 )
-_RARELY_WARNED: Final = frozenset(name for name, _ in _SPEC_WARNERS)
+_RARELY_WARNED: Final = frozenset(name for name, _ in (*_NODE_WARNERS, *_SPEC_WARNERS))
 _WARNERS: Final[dict[tuple[str, str], Warner]] = {
     ("", "Service"): _service,
     ("", "Node"): _node,

@@ -84,7 +84,10 @@ def set_stateful_set_defaults(tree: Object) -> None:
         set_canonical_list(resources.get("requests"))
         set_canonical_list(resources.get("limits"))
         set_source_groups(claim_spec)
-        claim.setdefault("status", {}).setdefault("phase", "Pending")
+        status = claim.setdefault("status", {})
+        status.setdefault("phase", "Pending")
+        for name in ("capacity", "allocatedResources"):
+            set_canonical_list(status.get(name))
 
 
 def set_daemon_set_defaults(tree: Object) -> None:

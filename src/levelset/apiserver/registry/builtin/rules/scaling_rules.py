@@ -206,6 +206,9 @@ def _behavior(value: Any, at: str, out: list[Cause], _context: Any) -> None:
             out.append(field_errors.required(f"{where}.policies", "must specify at least one Policy"))
         for index, policy in enumerate(list_member(rules, "policies")):
             POLICY(policy, f"{where}.policies[{index}]", out, None)
+        tolerance = rules.get("tolerance")
+        if tolerance is not None and quantity(tolerance).nanos < 0:
+            out.append(field_errors.invalid(f"{where}.tolerance", tolerance, "must be greater than or equal to 0"))
 
 
 def _policy_type(value: Any, at: str, out: list[Cause], _context: Any) -> None:

@@ -33,6 +33,10 @@ def _pod(pod: Any, _at: str, out: list[Cause], _context: Any) -> None:
     if metadata.get("annotations"):
         check_pod_annotations(metadata["annotations"], spec, "metadata.annotations", out)
     check_pod_spec(spec, "spec", out, name=metadata.get("name") or "", is_pod=True)
+    if "resourceClaims" in spec and MIRROR in map_member(metadata, "annotations"):
+        out[:] = [one for one in out if not one.field.startswith("spec.resourceClaims[")]
+        detail = "static pods do not support resource claims"
+        out.extend([field_errors.forbidden("[]", detail) for _ in list_member(spec, "resourceClaims")])
     if not spec.get("serviceAccountName"):
         _no_token_volumes(spec, out)
     check_pod_images(spec, "spec", out)
@@ -300,6 +304,11 @@ def _no_mirror(detail: str) -> Any:
     return check
 
 
+def _no_windows(_new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    if map_member(map_member(old, "spec"), "os").get("name") == "windows":
+        out[:] = [field_errors.forbidden("[]", "windows pods cannot be resized")]
+
+
 def _resize_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
     """A resize changes cpu and memory of containers, and neither removes amounts nor changes the QoS class."""
     spec, former = map_member(new, "spec"), map_member(old, "spec")
@@ -373,7 +382,9 @@ POD: Final = KindRules(
         "ephemeralcontainers": Endpoint(
             _POD, (("", _ephemeral_changes), ("", _no_mirror("static pods do not support ephemeral containers")))
         ),
-        "resize": Endpoint(_POD, (("", _resize_changes), ("", _no_mirror("static pods cannot be resized")))),
+        "resize": Endpoint(
+            _POD, (("", _resize_changes), ("", _no_windows), ("", _no_mirror("static pods cannot be resized")))
+        ),
     },
 )
 
