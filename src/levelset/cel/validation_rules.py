@@ -351,7 +351,8 @@ class _Builder:
         for name, attribute in (("additionalProperties", "values"), ("items", "items")):
             inner, outer = _part(schema, name), _part(values, name)
             if inner and outer and id(inner) in self._ruled:
-                is_misplaced = place.is_ruled and found.kind != ("array" if name == "items" else "object")
+                is_other = found.kind != ("array" if name == "items" else "object")
+                is_misplaced = place.is_ruled and (is_other or values.get("x-kubernetes-int-or-string") is True)
                 below = self.node(inner, outer, replace(place.child(name, inner, values), is_misplaced=is_misplaced))
                 if not below.is_idle:
                     setattr(found, attribute, below)

@@ -8,6 +8,8 @@ validation, and field ownership (`metadata.managedFields`). Trees are modified i
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import msgspec
@@ -394,8 +396,7 @@ def _prepare_update(
     new = _restricted(served, old, new, options)
     sent = [copy_tree(_value_at(new, one)) for one in served.rules.quantity_lists]
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
-    if len(options.warnings) > warned + 1:
-        options.warnings[warned:] = _in_order_sent(options.warnings[warned:], sent_names)
+    _order_as_sent(options.warnings, warned, sent_names)
     check_name_and_namespace(given, before.get("namespace"), before["name"])
     is_tracked = is_tracked and decoded.is_tracked
     metadata, rules = new["metadata"], served.rules
@@ -409,8 +410,7 @@ def _prepare_update(
         ignored = ignored_fields(served, options.subresource)
         tracked = _track_update(state, served, old, requested, options, ignore=ignored)
     elif is_tracked and not applied:  # before the rules of the kind set what no manager owns, as upstream
-        seen = _with_deletion_as_sent(old, new, given["metadata"])
-        tracked = _track_written(state, served, old, seen, options, sent=sent)
+        tracked = _track_written(state, served, old, _with_deletion_sent(old, new, given), options, sent=sent)
     members = written_members(served)
     has_disabled = rules.increments_by_disabled and _content_differs(served, old, _written(members, new))
     _apply_rules(rules, new, old, options.subresource)
@@ -422,10 +422,8 @@ def _prepare_update(
             metadata["generation"] = before.get("generation", 0) + 1
     _write_rest(members, new, removed)
     if options.admission is None:
-        restore([*removed, *removed.nulled])
-        _validate_update(state, served, new, old, decoded.causes, options=options)
-        _take_out(removed)
-        _write_rest(members, new, removed)
+        with _empty_members(members, new, removed):
+            _validate_update(state, served, new, old, decoded.causes, options=options)
     _restore_unstored(served, new, removed)
     if not is_tracked:
         metadata.pop("managedFields", None)
@@ -435,12 +433,12 @@ def _prepare_update(
     return _with_owners(served, old, new, tracked)
 
 
-def _with_deletion_as_sent(old: Tree, new: Tree, given: Tree) -> Tree:
+def _with_deletion_sent(old: Tree, new: Tree, given: Tree) -> Tree:
     """The object with the time of its deletion as it was sent, if that is another one, or somebody owns it.
 
     As upstream, which sets it only after it has found the owners.
     """
-    sent, metadata = given.get("deletionTimestamp"), new["metadata"]
+    sent, metadata = given["metadata"].get("deletionTimestamp"), new["metadata"]
     known = metadata.get("deletionTimestamp")
     if sent == known or (sent is None and "f:deletionTimestamp" not in str(old["metadata"].get("managedFields"))):
         return new
@@ -448,22 +446,33 @@ def _with_deletion_as_sent(old: Tree, new: Tree, given: Tree) -> Tree:
     return {**new, "metadata": rest if sent is None else {**rest, "deletionTimestamp": sent}}
 
 
-def _in_order_sent(warnings: list[str], names: tuple[str, ...]) -> list[str]:
-    """The warnings with those about unknown fields in the order in which the members around them were sent.
+def _order_as_sent(warnings: list[str], start: int, names: tuple[str, ...]) -> None:
+    """Puts warnings about unknown fields in the order in which the members around them were sent, in place.
 
     What an endpoint ignores is decoded before the rest.
     """
-    unknown = [one for one in warnings if one.startswith(_UNKNOWN)]
+    if len(warnings) < start + 2:
+        return
     places = {name: place for place, name in enumerate(names)}
+    unknown = [one for one in warnings[start:] if one.startswith(_UNKNOWN)]
     unknown.sort(key=lambda one: places.get(_MEMBER_END.split(one.removeprefix(_UNKNOWN), 1)[0], -1))
     ordered = iter(unknown)
-    return [next(ordered) if one.startswith(_UNKNOWN) else one for one in warnings]
+    warnings[start:] = [next(ordered) if one.startswith(_UNKNOWN) else one for one in warnings[start:]]
 
 
 def _restore_unstored(served: ServedResource, new: Tree, removed: Removed) -> None:
     """Puts back empty lists and maps of an object that the update removes: its response is not what was stored."""
     if removed.nulled and meta.is_deleting(new) and not must_stay(served, new):
         restore(removed.nulled)
+
+
+@contextmanager
+def _empty_members(members: Members | None, new: Tree, removed: Removed) -> Iterator[None]:
+    """Puts the empty members back that Go does not write, for the rules that tell them from absent ones."""
+    restore([*removed, *removed.nulled])
+    yield
+    _take_out(removed)
+    _write_rest(members, new, removed)
 
 
 def _write_rest(members: Members | None, new: Tree, removed: Removed) -> None:

@@ -224,6 +224,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         except BadPatch as error:
             self.check_types()
             raise _untyped(served, config["metadata"], error) from error
+        self._narrow(merged)
         self._report_repeated()
         check = self.check_fields
         try:
@@ -293,6 +294,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             )
             ignored = (*served.rules.unowned, "status") if served.rules.status_on_create else served.rules.unowned
             tree |= {name: config[name] for name in ignored if name in config}
+            self._narrow(tree)
             # `_read` has checked type, metadata and namespace; what is new are kubectl's last-applied annotation, and
             # the empty members.
             is_read = options.manager != KUBECTL and not _empty_members(tree["metadata"])
@@ -330,8 +332,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
 
     def _read(self) -> Tree:
         """Returns the applied configuration; raises BadRequest if it is not an object of this path."""
-        served, body = self.served, self.body
-        config = self._decode()
+        served, config = self.served, self._decode()
         if config.__class__ is not dict:
             raise BadRequest("an applied object must be an object")
         version, kind = served.api_version, served.kind
@@ -354,14 +355,18 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             known: Tree = metadata if is_map(metadata) else {}
             raise _untyped(served, known, BadPatch(str(error), field="metadata")) from error
         config["metadata"].update(empty)
-        if not served.custom and may_need_narrowing(body):
-            narrow_integers(served.group, served.version, kind, config)
         self.has_name = "name" in config["metadata"]
         config["metadata"].setdefault("name", self.name)
         if self.options.subresource == "scale":
             check_name_and_namespace(config, self.namespace, self.name)
         checked: Tree = config
         return checked
+
+    def _narrow(self, tree: Tree) -> None:
+        """Keeps the low bits of integers, in place: as upstream, only when the result is converted."""
+        served = self.served
+        if not served.custom and self.options.subresource != "scale" and may_need_narrowing(self.body):
+            narrow_integers(served.group, served.version, served.kind, tree)
 
     def _decode(self) -> Any:
         """The body as data, from JSON or YAML."""

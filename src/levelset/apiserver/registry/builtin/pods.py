@@ -246,8 +246,9 @@ def _set_projection_defaults(source: Object) -> None:
 def qos_class(spec: Object) -> str:
     """The quality-of-service class of a Pod: from the requests and limits of cpu and memory."""
     own = spec.get("resources")
-    parts = [own] if own and (own.get("limits") or own.get("requests")) else []
-    if not parts:
+    if own is not None:
+        parts = [own]
+    else:
         parts = [one["resources"] for group in ("containers", "initContainers") for one in spec.get(group) or ()]
     guaranteed, used = True, False
     for resources in parts:

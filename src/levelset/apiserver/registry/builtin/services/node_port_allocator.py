@@ -13,7 +13,7 @@ from levelset.apiserver.resources.served_resource import Object
 from levelset.apiserver.schema import field_errors
 from levelset.errors import ApiError, Cause
 
-__all__ = ["NodePortAllocator"]
+__all__ = ["NodePortAllocator", "has_repeated_ports"]
 
 _FIRST, _LAST = 30_000, 32_767
 # As in Kubernetes: the low numbers are allocated last, so that a Service that requests one of them finds it free.
@@ -73,6 +73,8 @@ class NodePortAllocator:
 
         Raises ApiError (500) for two equal ports of an update, for a port of health checks, and if no port is free.
         """
+        if former is not None and has_repeated_ports(spec):
+            return []
         op = _Allocation(self._allocated, owner, dry_run=dry_run)
         if _has_node_ports(spec):
             causes = _check_new(spec, op) if former is None else _check_changed(spec, former, op)
@@ -101,6 +103,12 @@ class NodePortAllocator:
             if self._allocated.is_free(self._last) and self._last not in requested:
                 return self._last
         return None
+
+
+def has_repeated_ports(spec: Object) -> bool:
+    """Whether two ports are the same: an update is refused for it before anything is allocated."""
+    ports = [(one.get("protocol") or "TCP", one.get("port")) for one in list_member(spec, "ports")]
+    return len(set(ports)) < len(ports)
 
 
 class _Allocation:

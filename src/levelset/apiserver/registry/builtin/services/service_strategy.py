@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from levelset.apiserver.registry.builtin.services.cluster_ip_allocator import DEFAULT_SERVICE_CIDR, ClusterIpAllocator
 from levelset.apiserver.registry.builtin.services.ip_families import complete_addresses, complete_families
-from levelset.apiserver.registry.builtin.services.node_port_allocator import NodePortAllocator
+from levelset.apiserver.registry.builtin.services.node_port_allocator import NodePortAllocator, has_repeated_ports
 from levelset.apiserver.registry.builtin.strategies import builtin_rules
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
@@ -92,8 +92,9 @@ class ServiceStrategy:
 
     def _allocate_update(self, new: Object, old: Object) -> None:
         spec, former = new["spec"], map_member(old, "spec")
-        self._node_ports.inherit(spec, former)
-        self._node_ports.allocate(spec)
+        if not has_repeated_ports(spec):
+            self._node_ports.inherit(spec, former)
+            self._node_ports.allocate(spec)
         _clear_former_type(spec, former)
         complete_addresses(spec, former)
         causes = complete_families(spec, former, self._cluster_ips.families)
