@@ -223,13 +223,12 @@ def _pod(new: Object, old: Object | None) -> Iterable[str]:
 def _pod_spec(spec: Object, at: str, notes: Object) -> list[str]:
     # Lists instead of generators, which cost most here: each new Pod comes through, and few are warned of anything.
     found: list[str] = []
-    is_rare = not _RARELY_WARNED.isdisjoint(spec)
-    if is_rare:
+    if not _WARNED_OF_NODES.isdisjoint(spec):
         _warn_of_members(_NODE_WARNERS, spec, at, found)
     if notes:
         where = f"{at.removesuffix('spec')}metadata.annotations"
         found += [f"{where}[{name}]: {text}" for name, text in _DEPRECATED_NOTES.items() if name in notes]
-    if is_rare:
+    if not _RARELY_WARNED.isdisjoint(spec):
         _warn_of_members(_SPEC_WARNERS, spec, at, found)
     if notes:
         found += warn_of_pod_profile(spec, notes, where)
@@ -320,17 +319,25 @@ def _volumes(spec: Object, at: str) -> Iterator[str]:
             yield from _claim_spec(map_member(template, "spec"), where)
 
 
-def _virtual_paths(spec: Object, _at: str) -> Iterator[str]:
+def _virtual_paths(spec: Object, _at: str) -> list[str]:
     """Paths of files in a volume that are the same, or of which one is in the other."""
+    found: list[str] = []
     for volume in list_member(spec, "volumes"):
-        for member, shown in _FILE_SOURCES:
-            if volume.get(member):
-                yield from _overlaps(_paths_of(volume[member], ""), volume, _described(volume[member], shown))
-        if "projected" in volume:
-            yield from _projected(volume)
+        if not _WITH_FILES.isdisjoint(volume):
+            found += _virtual_paths_of(volume)
+    return found
+
+
+def _virtual_paths_of(volume: Object) -> Iterator[str]:
+    for member, shown in _FILE_SOURCES:
+        if volume.get(member):
+            yield from _overlaps(_paths_of(volume[member], ""), volume, _described(volume[member], shown))
+    if "projected" in volume:
+        yield from _projected(volume)
 
 
 _FILE_SOURCES: Final = (("configMap", "ConfigMap"), ("secret", "Secret"), ("downwardAPI", "DownwardAPI"))
+_WITH_FILES: Final = frozenset({"projected", *(name for name, _ in _FILE_SOURCES)})
 _Paths = list[tuple[str, str]]  # with what they are of, where it has to be said
 
 
@@ -397,8 +404,9 @@ def _warn_of_containers(spec: Object, at: str, found: list[str], notes: Object) 
                 variables = container.get("env") or ()
                 if len(variables) > 1 and len({one.get("name") for one in variables}) < len(variables):
                     found += _environment(container, f"{at}.{part}[{index}]")
-                for port in container.get("ports") or ():
-                    count += 2 if "hostIP" in port else 1
+                ports = container.get("ports")
+                if ports:
+                    count += len(ports) + any("hostIP" in one for one in ports)
     if count > 1:
         found += _ports(_all_ports(spec, at))
 
@@ -498,7 +506,7 @@ def _driver(driver: Object, old: Object | None) -> Iterator[str]:
 
 
 # By the first member that a warning is about, in the order of kube-apiserver; only those in the spec are called.
-_SpecWarners = tuple[tuple[str, Callable[[Object, str], Iterator[str]]], ...]
+_SpecWarners = tuple[tuple[str, Callable[[Object, str], Iterable[str]]], ...]
 _NODE_WARNERS: Final[_SpecWarners] = (
     ("nodeSelector", _node_selector),
     ("affinity", _node_affinity),
@@ -511,7 +519,8 @@ _SPEC_WARNERS: Final[_SpecWarners] = (
     ("imagePullSecrets", _pull_secrets),
     ("overhead", _overhead),
 )
-_RARELY_WARNED: Final = frozenset(name for name, _ in (*_NODE_WARNERS, *_SPEC_WARNERS))
+_WARNED_OF_NODES: Final = frozenset(name for name, _ in _NODE_WARNERS)
+_RARELY_WARNED: Final = frozenset(name for name, _ in _SPEC_WARNERS)
 _WARNERS: Final[dict[tuple[str, str], Warner]] = {
     ("", "Service"): _service,
     ("", "Node"): _node,

@@ -1,6 +1,6 @@
 """Pods and pod templates: defaults, what the server sets in a new Pod, and annotations that name profiles."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
@@ -301,10 +301,14 @@ _SECCOMP_IGNORED: Final = 'non-functional in v1.27+; use the "seccompProfile" fi
 _APP_ARMOR_DEPRECATED: Final = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
-def warn_of_new_pod(pod: Object) -> Iterator[str]:
+def warn_of_new_pod(pod: Object) -> Iterable[str]:
     """What the AppArmor annotations of a new Pod are warned of, even if it is refused."""
-    notes, spec = map_member(pod["metadata"], "annotations"), map_member(pod, "spec")
-    if notes and not _is_windows(spec):
+    notes = pod["metadata"].get("annotations")
+    return _warn_of_profiles(map_member(pod, "spec"), notes) if notes else ()  # most have none
+
+
+def _warn_of_profiles(spec: Object, notes: Object) -> Iterator[str]:
+    if not _is_windows(spec):
         for container, note in _without_profile(spec, notes):
             profile = _valid_profile(note)
             if profile is None or profile != _pod_profile(spec):
