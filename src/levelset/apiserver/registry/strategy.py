@@ -8,7 +8,7 @@ validation, and field ownership (`metadata.managedFields`). Trees are modified i
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
@@ -467,7 +467,7 @@ def _restore_unstored(served: ServedResource, new: Tree, removed: Removed) -> No
 
 
 @contextmanager
-def _empty_members(members: Members | None, new: Tree, removed: Removed) -> Iterator[None]:
+def _empty_members(members: Members | None, new: Tree, removed: Removed) -> Generator[None]:
     """Puts the empty members back that Go does not write, for the rules that tell them from absent ones."""
     restore([*removed, *removed.nulled])
     yield

@@ -225,8 +225,8 @@ def _pod_spec(spec: Object, at: str, notes: Object) -> list[str]:
     found: list[str] = []
     if not _WARNED_OF_NODES.isdisjoint(spec):
         _warn_of_members(_NODE_WARNERS, spec, at, found)
+    where = f"{at.removesuffix('spec')}metadata.annotations" if notes else ""
     if notes:
-        where = f"{at.removesuffix('spec')}metadata.annotations"
         found += [f"{where}[{name}]: {text}" for name, text in _DEPRECATED_NOTES.items() if name in notes]
     if not _RARELY_WARNED.isdisjoint(spec):
         _warn_of_members(_SPEC_WARNERS, spec, at, found)
