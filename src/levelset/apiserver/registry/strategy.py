@@ -434,7 +434,7 @@ def _prepare_update(
 
 
 def _with_deletion_sent(old: Tree, new: Tree, given: Tree) -> Tree:
-    """The object with the time of its deletion as it was sent, if that is another one, or somebody owns it.
+    """The object with the time of its deletion as it was sent, if that is another one, or has an owner.
 
     As upstream, which sets it only after it has found the owners.
     """
@@ -468,7 +468,7 @@ def _restore_unstored(served: ServedResource, new: Tree, removed: Removed) -> No
 
 @contextmanager
 def _empty_members(members: Members | None, new: Tree, removed: Removed) -> Generator[None]:
-    """Puts the empty members back that Go does not write, for the rules that tell them from absent ones."""
+    """Puts the empty members back that Go does not write, for rules to which they are not absent ones."""
     restore([*removed, *removed.nulled])
     yield
     _take_out(removed)

@@ -74,6 +74,8 @@ class NodePortAllocator:
         Raises ApiError (500) for two equal ports of an update, for a port of health checks, and if no port is free.
         """
         if former is not None and has_repeated_ports(spec):
+            if dry_run and _needs_node_ports(spec):
+                self._refuse_repeated(spec)
             return []
         op = _Allocation(self._allocated, owner, dry_run=dry_run)
         if _has_node_ports(spec):
@@ -87,6 +89,13 @@ class NodePortAllocator:
             if problem := op.allocate(number):
                 raise _failure(f"failed to allocate requested HealthCheck NodePort {number}: {problem}")
         return []
+
+    def _refuse_repeated(self, spec: Object) -> None:
+        """Raises 500 for two equal ports without node ports, which get the same one in a dry run, as upstream."""
+        ports = [one.get("protocol") or "TCP" for one in list_member(spec, "ports") if not one.get("nodePort")]
+        if len(ports) > 1:
+            number = self._next_free(set())
+            raise ApiError(f"duplicate nodePort: {{{ports[1]} {number}}}", code=500, reason="")
 
     def update(self, before: Object | None, after: Object | None, owner: str) -> None:
         """Records a committed write of a Service."""
