@@ -109,6 +109,18 @@ async def test_text_is_streamed_over_websocket_while_the_model_still_answers(age
 
 
 @pytest.mark.usefixtures("file_access")
+async def test_a_client_that_does_not_wait_for_answers_is_disconnected(agent: Agent, model: ModelServer) -> None:
+    facade = Facade(agent)
+    model.gate.clear()
+    async with Server(facade.handle) as server, WebSocketClient(server.port, "/ws") as client:
+        for _ in range(102):  # one is being answered, a hundred wait
+            await client.send({"message": "a"})
+        assert await client.closed() == 1008
+        model.gate.set()
+        await facade.close()
+
+
+@pytest.mark.usefixtures("file_access")
 async def test_a_failing_model_is_an_error_of_the_request_and_counted(
     agent: Agent, model: ModelServer, tmp_path: Path
 ) -> None:

@@ -36,6 +36,12 @@ class WebSocketClient:
         self._writer.write(bytes([0x81, 0x80 | len(data)]) + bytes(4) + data)
         await self._writer.drain()
 
+    async def closed(self) -> int:
+        """The code with which the server closes the connection; nothing else may come before."""
+        async with asyncio.timeout(30):
+            assert await self._reader.readexactly(2) == b"\x88\x02"
+            return int.from_bytes(await self._reader.readexactly(2), "big")
+
     async def receive(self) -> Any:
         """The next message."""
         async with asyncio.timeout(30):

@@ -3,13 +3,16 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from levelset.http import Request, Response, WebSocket, accept_websocket, is_websocket
 from levelset_omnia.agent.agent import Agent, AgentFailed, AgentProblem
 
 __all__ = ["Facade"]
 
+_MAX_WAITING: Final = 100
+"""The messages of a conversation that may wait for their answers; a client that sends more is disconnected."""
+_POLICY_VIOLATION: Final = 1008
 _JSON = (("Content-Type", "application/json"),)
 _METRICS = (("Content-Type", "text/plain; version=0.0.4; charset=utf-8"),)
 
@@ -88,11 +91,18 @@ class Facade:
 
     def _start_conversation(self, socket: WebSocket) -> None:
         """Answers the messages of one conversation in order."""
-        messages: asyncio.Queue[str | bytes] = asyncio.Queue()
+        messages: asyncio.Queue[str | bytes] = asyncio.Queue(_MAX_WAITING)
+
+        def receive(data: str | bytes) -> None:
+            try:
+                messages.put_nowait(data)
+            except asyncio.QueueFull:
+                socket.close(_POLICY_VIOLATION)
+
         task = asyncio.create_task(self._converse(socket, messages), name="conversation")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        socket.on_message(messages.put_nowait)
+        socket.on_message(receive)
 
         def end() -> None:
             task.cancel()
