@@ -88,6 +88,7 @@ async def test_problems_come_first_and_disappear_when_they_are_solved(tmp_path: 
         await client.delete(broken)
         await tab.go("#/")
         await tab.text("All healthy")
+        await tab.wait("document.title === 'Overview \u00b7 levelset'", 3)
 
 
 async def test_a_controller_has_a_page_with_its_problems_its_charts_and_its_reconciles(tmp_path: Path) -> None:
@@ -374,6 +375,18 @@ async def test_a_recording_is_stepped_through_and_nothing_in_it_or_in_a_report_i
         await tab.run("location.href = 'report?number=1'")
         await tab.text("the report")
         assert "hacked" not in await tab.run("document.title")
+
+
+async def test_beside_a_server_the_page_of_past_runs_is_connected(tmp_path: Path) -> None:
+    require_browser()
+    recording = await asyncio.to_thread(write_crafted, tmp_path / "run.levelset", "text")
+    runs = await asyncio.to_thread(RecordedRuns, [recording])
+    async with open_client() as client, open_dashboard(runs=runs) as (page, url):
+        page.show(DashboardSource.of_client(client))
+        async with open_browser(tmp_path / "browser") as browser:
+            tab = await browser.open(f"{url}#/runs/0?step=1")
+            await tab.text("step 2 of 5")
+            await tab.wait("document.querySelector('#live').textContent === 'live'", 20)
 
 
 async def describe_map(_: Client, ref: Ref[Any]) -> Panel:

@@ -2,7 +2,7 @@
 
 import { html, render, useEffect, useRef, useState } from "./html.js";
 import { readRoute, shortKind, toKind } from "./links.js";
-import { useQuery } from "./live.js";
+import { useFeed, useQuery } from "./live.js";
 import { Navigation } from "./navigation.js";
 import { Overview } from "./problems.js";
 import { EventsPage } from "./events.js";
@@ -43,7 +43,9 @@ function Whole({ hasRuns }) {
   const kinds = useQuery("api/kinds", { every: 2000 });
   const status = useQuery("api/status", { every: 5000 });
   const problems = useQuery("api/problems", { every: 10000, atLeast: 20000 });
-  const bad = problems.data ? problems.data.problems.filter((one) => one.tone === "bad").length : 0;
+  const [found, noteProblems] = useState(null);  // what the landing page shows is newer
+  useEffect(() => noteProblems(problems.data), [problems.data]);
+  const bad = found ? found.problems.filter((one) => one.tone === "bad").length : 0;
   const help = useRef(null);
   useTitle(route, bad);
   useKeys(help);
@@ -52,8 +54,14 @@ function Whole({ hasRuns }) {
   return html`<a class="skip" href="#main" onClick=${focusMain}>Skip to content</a>
     <${Navigation} route=${route} hasRuns=${hasRuns} bad=${bad} server=${status.data ? status.data.server : ""} kinds=${kinds.data ? kinds.data.kinds : []} openHelp=${() => help.current.showModal()} />
     <main id="main" tabindex="-1" aria-label=${titleOf(route)}><${Page} key=${key} route=${route} kinds=${kinds.data ? kinds.data.kinds : []}
-      hasActions=${Boolean(status.data && status.data.hasActions)} /></main>
-    <${Help} dialog=${help} />`;
+      noteProblems=${noteProblems} hasActions=${Boolean(status.data && status.data.hasActions)} /></main>
+    ${Page === RunsPage ? html`<${Feed} />` : ""}<${Help} dialog=${help} />`;
+}
+
+// For a page that shows nothing live: the kinds beside it are.
+function Feed() {
+  useFeed([]);
+  return "";
 }
 
 function focusMain(event) {

@@ -7,7 +7,7 @@ import { Graph, family } from "./graph.js";
 import { fullName, isSameKind, shortKind, toKind, toLogs, toSearch } from "./links.js";
 import { query, useFeed, useQuery } from "./live.js";
 import { Panel } from "./panel.js";
-import { Age, Crumbs, EventTable, Failure, Found, ObjectLink, Table, Tone, clock, duration } from "./parts.js";
+import { Age, Crumbs, EventTable, Failure, Found, ObjectLink, Table, Tone, clock, duration, nextText } from "./parts.js";
 import { resultTone } from "./objects.js";
 
 const enc = encodeURIComponent;
@@ -57,7 +57,7 @@ const logsOf = (self, one) => (one.containers.length ? one.containers : [""]).ma
 function Failing({ last }) {
   if (!last || !last.error) return "";
   return html`<section class="problems" aria-label="The last reconcile failed"><div data-of="bad"><p><strong>${last.controller} ${last.result.replace("_", " ")}${last.attempt ? `, attempt ${last.attempt + 1}` : ""}</strong>
-    <span class="quiet"> <${Age} at=${last.at} /> ago, ${last.next}</span></p><p class="message">${last.error}</p></div></section>`;
+    <span class="quiet"> <${Age} at=${last.at} /> ago, ${nextText(last.next)}</span></p><p class="message">${last.error}</p></div></section>`;
 }
 
 function StatusFields({ all }) {
@@ -86,7 +86,7 @@ function Reconcile({ of }) {
   return html`<li>
     <p><time datetime=${of.at} title=${of.at}>${clock(of.at)}</time>${" "}
       <${Tone} label=${of.result.replace("_", " ")} of=${resultTone(of.result)} />
-      <span class="quiet"> ${times}in ${duration(of.seconds)}${of.waited >= 0.001 ? ` after ${duration(of.waited)} in the queue` : ""} by ${of.controller}${of.manager ? ` in ${of.manager}` : ""}${of.attempt ? `, attempt ${of.attempt + 1}` : ""}; ${of.next}</span></p>
+      <span class="quiet"> ${times}in ${duration(of.seconds)}${of.waited >= 0.001 ? ` after ${duration(of.waited)} in the queue` : ""} by ${of.controller}${of.manager ? ` in ${of.manager}` : ""}${of.attempt ? `, attempt ${of.attempt + 1}` : ""}; ${nextText(of.next)}</span></p>
     <p>because ${of.reasons.join("; ") || "of no reason"}</p>
     ${of.error ? html`<p class="error">${of.error}</p>` : ""}
     ${of.writes.map((one, at) => html`<${Write} key=${at} of=${one} />`)}</li>`;

@@ -45,6 +45,8 @@ export function clock(at) {
 
 // Some event loops know the time to the millisecond only.
 export const duration = (seconds) => !seconds ? "< 1 ms" : seconds < 0.00005 ? "< 0.1 ms" : seconds >= 100 ? span(seconds) : seconds >= 1 ? `${seconds.toFixed(1)} s` : `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
+// `requeue after 2854.6 s` as a person says it.
+export const nextText = (text) => text.replace(/([0-9.]+) s$/, (whole, seconds) => Number(seconds) >= 100 ? span(Number(seconds)) : whole);
 export const size = (bytes) => bytes < 1e4 ? `${bytes} B` : bytes < 1e7 ? `${Math.round(bytes / 1e3)} kB` : `${Math.round(bytes / 1e6)} MB`;
 
 // ---- tables -------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // The landing page: what is broken now, and only then the controllers.
 
-import { html } from "./html.js";
+import { html, useEffect } from "./html.js";
 import { PauseButton } from "./actions.js";
 import { fullName, shortKind, controllerName, toController, toKind, toReconciles } from "./links.js";
 import { useFeed, useQuery } from "./live.js";
@@ -10,10 +10,11 @@ import { Age, EventTable, Found, In, ObjectLink, Table, Tone, size } from "./par
 
 const TEN_MINUTES = 120;  // samples
 
-export function Overview({ kinds }) {
+export function Overview({ kinds, noteProblems }) {
   const controlled = kinds.filter((one) => one.hasController).map((one) => one.kind);
   useFeed(["v1/Event", ...controlled], true);
   const problems = useQuery("api/problems", { every: 2000, atLeast: 20000 });
+  useEffect(() => { if (problems.data) noteProblems(problems.data); }, [problems.data]);
   const status = useQuery("api/status");
   const events = useQuery("api/events", { every: 1000 });
   const metrics = useMetrics(TEN_MINUTES);
