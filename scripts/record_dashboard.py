@@ -65,6 +65,7 @@ async def _take(url: str, folder: Path) -> None:
         for path, (place, text) in places.items():
             tab = await browser.open(url + place)
             await tab.text(text)
+            await tab.wait(f"{path.name!r} !== {IMAGE.name!r} || document.querySelector('.sparkline path') !== null")
             await asyncio.sleep(1)  # the numbers of the kinds come a moment later
             await tab.picture(path)
             await tab.close()

@@ -4,6 +4,7 @@
 import { html, useEffect, useState } from "./html.js";
 import { toKind, toSearch } from "./links.js";
 import { useConnection } from "./live.js";
+import { kindName } from "./parts.js";
 
 const PAGES = [["", "Overview"], ["events", "Events"], ["metrics", "Metrics"], ["reconciles", "Reconciles"],
   ["endpoints", "Endpoints"], ["logs", "Logs"]];
@@ -63,6 +64,6 @@ function KindList({ some, route, twice, label }) {
   const isCurrent = (one) => (route.what === "kind" || route.what === "object") && route.kind === one.kind;
   return html`${label ? html`<p class="group" aria-hidden="true">${label}</p>` : ""}<ul aria-label=${label || "Kinds without objects"}>${some.map((one) => html`<li key=${one.kind}>
     <a class="nav-link" href=${toKind(one.kind)} title=${one.kind} aria-current=${isCurrent(one) ? "page" : null}>
-      <span>${one.name}${twice.has(one.name) && one.group ? html`<small> ${one.group}</small>` : ""}</span>
+      <span>${kindName(one.name)}${twice.has(one.name) && one.group ? html`<small> ${one.group}</small>` : ""}</span>
       <span class="count">${one.count === null ? "" : String(one.count)}</span></a></li>`)}</ul>`;
 }

@@ -7,6 +7,9 @@ export const Tone = ({ label, of }) => label ? html`<span data-tone=${of || "non
 
 export const ObjectLink = ({ to, label }) => to && to.name ? html`<a href=${toObject(to)}>${label || to.name}</a>` : "";
 
+// The name of a kind, which may be broken between its words.
+export const kindName = (name) => name.split(/(?=[A-Z][a-z])/).map((word, at) => at ? html`<wbr key=${at} />${word}` : word);
+
 // ---- times --------------------------------------------------------------------------------------------------------
 
 const clocks = new Set();

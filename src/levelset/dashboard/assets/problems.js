@@ -6,7 +6,7 @@ import { fullName, shortKind, controllerName, toController, toKind, toReconciles
 import { useFeed, useQuery } from "./live.js";
 import { Sparkline } from "./chart.js";
 import { useMetrics } from "./metrics.js";
-import { Age, EventTable, Found, In, ObjectLink, Table, Tone, size } from "./parts.js";
+import { Age, EventTable, Found, In, ObjectLink, Table, Tone, kindName, size } from "./parts.js";
 
 const TEN_MINUTES = 120;  // samples
 
@@ -78,7 +78,7 @@ export function Controllers({ status, metrics, isAlone }) {
   const isOfSeveral = new Set(status.controllers.map((one) => one.manager)).size > 1;
   const orNothing = (number) => number ? String(number) : "";  // a column of zeros is left out
   const rows = status.controllers.map((one) => ({ key: `${one.name} ${one.manager}`, cells: [
-    isAlone ? one.name : html`<a href=${toController(one)}>${one.name}</a>`, isOfSeveral && one.manager || "", one.kind ? html`<a href=${toKind(one.kind)}>${shortKind(one.kind)}</a>` : "", html`<${State} of=${one} />`,
+    isAlone ? one.name : html`<a href=${toController(one)}>${one.name}</a>`, isOfSeveral && one.manager || "", one.kind ? html`<a href=${toKind(one.kind)}>${kindName(shortKind(one.kind))}</a>` : "", html`<${State} of=${one} />`,
     html`<${Sparkline} of=${metrics} name=${controllerName(one)} />`,
     String(one.waiting), orNothing(one.delayed), `${one.running} of ${one.workers}`, String(one.reconciles), orNothing(one.errors),
     status.hasActions && !one.manager ? html`<${PauseButton} controller=${one} />` : ""] }));
