@@ -125,7 +125,7 @@ PAGES = {
     "#/reconciles": "failed",
     "#/controller/maps": "Reconciles",
     "#/endpoints": "shop",
-    "#/logs": "Logs",
+    "#/logs": "No object of this server has a log",
     f"#/logs?of={quote('v1/Pod', safe='')},default,web,app": "Lines of",
     f"#/kind/{MAPS}": "1 to",
     f"#/object/{MAPS}/default/parent": "Owners and children",
@@ -172,6 +172,9 @@ async def test_the_tab_key_reaches_everything_in_the_order_of_the_page_and_is_ne
         await tab.wait("document.querySelectorAll('nav .count').length > 2")  # the kinds are there
         for place in ("#/events", f"#/kind/{MAPS}", f"#/object/{MAPS}/default/parent", "#/reconciles", "#/logs"):
             await tab.go(place)
+            await tab.wait(
+                "document.activeElement.id === 'main'"
+            )  # the focus is moved there after a change of the page
             await tab.wait(f"document.documentElement.outerHTML.includes({SIGNS[place]!r})", 20)
             expected = await tab.run(f"{TABBABLE}.map((one) => {NAME})")
             assert await tabbed(tab) == expected, place
