@@ -49,6 +49,27 @@ def test_two_versions_differ_in_fields_and_lines_without_secrets() -> None:
     assert "aHVudGVyMg" not in str([*unified_diff(old, new), changed_fields(old, new), changed_fields(None, old)])
 
 
+def test_conditions_and_containers_are_compared_by_their_types_and_names() -> None:
+    ready = {"type": "Ready", "status": "False", "reason": "NoImage"}
+    other = {"type": "Other", "status": "True"}
+    old = version(
+        1, status={"conditions": [ready, other]}, spec={"args": ["a"], "containers": [{"name": "c", "image": "1"}]}
+    )
+    new = version(
+        2,
+        status={"conditions": [{**ready, "status": "True"}, {"type": "New", "status": "True"}]},
+        spec={"args": ["b"], "containers": [{"name": "c", "image": "2"}]},
+    )
+    found = {one["field"]: (one["before"], one["after"]) for one in changed_fields(old, new)}
+    assert found == {
+        "status.conditions[Ready].status": ("False", "True"),
+        "status.conditions[Other]": ('{"type":"Other","status":"True"}', ""),
+        "status.conditions[New]": ("", '{"type":"New","status":"True"}'),
+        "spec.args": ('["a"]', '["b"]'),
+        "spec.containers[c].image": ("1", "2"),
+    }
+
+
 def test_a_queue_grows_if_it_does_so_for_a_minute() -> None:
     assert is_growing([10, 12, 15, 20, 30])
     assert not is_growing([10, 12, 5, 20, 3])

@@ -12,7 +12,7 @@ from levelset.client import Client, requests
 from levelset.client.discovery import ApiResource
 from levelset.client.internals import list_page
 from levelset.client.transport.interface import BodyStream, Call
-from levelset.dashboard.views import container_names, kind_text, state_of
+from levelset.dashboard.views import container_names, container_states, kind_text, state_of
 from levelset.errors import LevelsetError, NotFound, TooManyRequests
 from levelset.objects.ref import GroupVersionKind
 
@@ -112,6 +112,7 @@ def _choice(served: ApiResource, name: str, namespace: str | None, tree: Any) ->
         "name": name,
         "namespace": namespace,
         "containers": container_names(tree),
+        "restarted": [one["name"] for one in container_states(tree) if one["restarts"]],
         "state": state,
         "tone": tone,
     }

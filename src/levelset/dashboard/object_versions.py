@@ -12,6 +12,7 @@ import msgspec
 
 from levelset.dashboard.views import map_in, object_text, shown_tree
 from levelset.objects import codec
+from levelset.objects.json_tree import is_list, is_map
 from levelset.objects.ref import GroupVersionKind
 from levelset.runtime.controller.hot_loops import differences
 
@@ -81,7 +82,8 @@ class ObjectVersions:
 def changed_fields(before: Version | None, after: Version) -> list[dict[str, str]]:
     """The fields in which two versions differ, as paths with both values; secrets are masked.
 
-    Without one before they are those of a new object, but for its metadata.
+    Items of lists that have a type or a name are compared by it: `status.conditions[Ready].reason`. Without
+    one before they are those of a new object, but for its metadata.
     """
     new: Any = shown_tree(codec.decode_tree(after.raw))
     if before is None:
@@ -89,9 +91,30 @@ def changed_fields(before: Version | None, after: Version) -> list[dict[str, str
     else:
         old = shown_tree(codec.decode_tree(before.raw))
     return [
-        {"field": ".".join(path), "before": _value(was), "after": _value(now)}
-        for path, was, now in differences(old, new)
+        {"field": ".".join(path).replace(".[", "["), "before": _value(was), "after": _value(now)}
+        for path, was, now in differences(*_by_keys(old, new))
     ]
+
+
+def _by_keys(old: Any, new: Any) -> tuple[Any, Any]:
+    """Two trees in which lists of both whose items have keys are maps of them."""
+    if is_list(old) and is_list(new):
+        both = _items_by_key(old), _items_by_key(new)
+        return (old, new) if None in both else _by_keys(*both)
+    if not is_map(old) or not is_map(new):
+        return old, new
+    pairs = {name: _by_keys(old[name], new[name]) for name in old if name in new}
+    first = {name: pairs[name][0] if name in pairs else value for name, value in old.items()}
+    return first, {name: pairs[name][1] if name in pairs else value for name, value in new.items()}
+
+
+def _items_by_key(items: Any) -> dict[str, Any] | None:
+    """The items of a list by their type or name, if each has one of its own."""
+    for name in ("type", "name"):
+        keys = [one.get(name) if is_map(one) else None for one in items]
+        if keys and all(isinstance(one, str) for one in keys) and len(set(keys)) == len(keys):
+            return {f"[{key}]": one for key, one in zip(keys, items, strict=True)}
+    return None
 
 
 def unified_diff(before: Version, after: Version) -> list[str]:

@@ -16,9 +16,10 @@ export function LogsPage({ route }) {
   useFeed([...new Set(["v1/Pod", ...shown.map((one) => one.kind)])].filter(Boolean));
   const choices = useQuery("api/logs", { every: 2000 });
   const [text, setText] = useState("");
+  const hasLastRun = (one) => Boolean(choices.data && choices.data.logs.some((each) => logName(each) === logName({ ...one, container: "", previous: false }) && each.restarted.includes(one.container)));
   const without = (one) => shown.filter((each) => logName(each) !== logName(one));
   return html`<${Crumbs} /><h1>Logs</h1>
-    ${shown.length ? html`<div class="panes">${shown.map((one) => html`<${Pane} key=${logName(one)} of=${one} all=${shown} others=${without(one)} />`)}</div>` : ""}
+    ${shown.length ? html`<div class="panes">${shown.map((one) => html`<${Pane} key=${logName(one)} of=${one} all=${shown} hasLastRun=${hasLastRun(one)} others=${without(one)} />`)}</div>` : ""}
     <h2>${shown.length ? "Other logs" : "Which"}</h2>
     <div class="bar"><input id="filter" type="search" placeholder="Filter by text" aria-label="Filter by text" autocomplete="off"
       spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)} /></div>
@@ -41,7 +42,7 @@ function Choices({ data, shown, text }) {
 
 // ---- one log ------------------------------------------------------------------------------------------------------
 
-function Pane({ of, all, others }) {
+function Pane({ of, all, others, hasLastRun }) {
   const [text, setText] = useState("");
   const [isOnly, setOnly] = useState(false);
   const [isWrapped, setWrapped] = useState(true);
@@ -71,14 +72,15 @@ function Pane({ of, all, others }) {
   const label = `${fullName(of)}${of.container ? ` ${of.container}` : ""}${of.previous ? ", last run" : ""}`;
   return html`<section class="pane" aria-label=${`Log of ${label}`}>
     <div class="bar"><strong><${ObjectLink} to=${of} label=${label} /></strong>
-      <span data-tone=${log.tone} role="status">${log.state}</span><span class="space"></span>
-      ${shortKind(of.kind) === "Pod" ? html`<a href=${toLogs(all.map((one) => one === of ? { ...of, previous: !of.previous } : one))}>${of.previous ? "This run" : "Last run"}</a> ` : ""}<a href=${toDownload(of)} download>Download</a> <a href=${toLogs(others)} aria-label=${`Close the log of ${label}`}>Close</a></div>
+      <span data-tone=${log.tone} role="status">${log.error ? "failed" : log.state}</span><span class="space"></span>
+      ${of.previous || hasLastRun ? html`<a href=${toLogs(all.map((one) => one === of ? { ...of, previous: !of.previous } : one))}>${of.previous ? "This run" : "Last run"}</a> ` : ""}<a href=${toDownload(of)} download>Download</a> <a href=${toLogs(others)} aria-label=${`Close the log of ${label}`}>Close</a></div>
     <div class="bar"><input type="search" placeholder="Search" aria-label=${`Search the log of ${label}`} autocomplete="off" spellcheck=${false}
         value=${text} onInput=${(event) => setText(event.target.value)} />
       ${word ? html`<span class="quiet">${matches.length} ${matches.length === 1 ? "line" : "lines"}</span>` : ""}
       ${word ? html`<label><input type="checkbox" checked=${isOnly} onChange=${() => setOnly(!isOnly)} /> only these</label>` : ""}
       <label><input type="checkbox" checked=${isWrapped} onChange=${() => setWrapped(!isWrapped)} /> wrap</label>
       <label><input type="checkbox" checked=${isFollowed} onChange=${() => setFollowed(!isFollowed)} /> follow</label></div>
+    ${log.error ? html`<p class="error-box">${log.error}</p>` : ""}
     <pre class=${isWrapped ? "log" : "log unwrapped"} ref=${box} tabindex="0" role="log" aria-live=${isFollowed ? "polite" : "off"} onScroll=${scroll}
       aria-label=${`Lines of ${label}`}>${log.dropped ? html`<span class="quiet">${log.dropped} earlier lines are not shown${"\n"}</span>` : ""}${
       lines.map((one) => isMatch(one) && !isOnly ? html`<mark key=${one.number}>${one.drawn}</mark>` : one.drawn)}</pre>
@@ -91,7 +93,7 @@ function useLog(of) {
   useEffect(() => {
     const abort = new AbortController();
     let lines = [], dropped = 0, timer = null, number = 0, ansi, retry = null;
-    const show = (state, tone) => { timer = null; setLog({ lines, dropped, state, tone }); };
+    const show = (state, tone) => { timer = null; setLog({ lines, dropped, state, tone, error: tone === "bad" ? state : "" }); };
     const add = (texts) => {
       for (const text of texts) {
         const { parts, state } = parseAnsi(text.slice(0, LONGEST_LINE), ansi);
