@@ -84,6 +84,23 @@ def test_an_integer_or_a_text() -> None:
     assert [not admitted(schema, {"a": value})[1].causes for value in (1, "50%", 9, True, 1.5)] == [1, 1, 0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("value", "more"), [(0.1, ["Checked value must be of type integer (default format) in spec.a"]), (True, [])]
+)
+def test_of_a_value_that_is_neither_the_causes_of_the_first_alternative_are_reported(value: Any, more: list[str]) -> None:
+    schema = spec(a={"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, TEXT], "pattern": "^x"})
+    messages = [one.message.partition(": ")[2].partition(": ")[2] for one in admitted(schema, {"a": value})[1].causes]
+    named = "number" if value == 0.1 else "boolean"
+    assert sorted(messages) == sorted(
+        [
+            f'spec.a in body must be of type integer,string: "{named}"',
+            '"spec.a" must validate at least one schema (anyOf)',
+            f'spec.a in body must be of type integer: "{named}"',
+            *more,
+        ]
+    )
+
+
 def test_a_whole_float_is_an_integer() -> None:
     schema = spec(a={"type": "integer", "maximum": 5})
     assert [not admitted(schema, {"a": value})[1].causes for value in (1.0, 1.5, 9.0, 1e300)] == [1, 0, 0, 0]

@@ -40,7 +40,6 @@ __all__ = [
     "Definitions",
     "ErrorCollector",
     "compile_schema",
-    "fewest",
     "has_type",
 ]
 
@@ -177,14 +176,14 @@ class ErrorCollector:
         either = tried(node.either() if has_type(node, tree) else node.any_of)
         if either and all(either):
             causes.append(_alternative(f'"{path}" must validate at least one schema (anyOf)'))
-            causes += fewest(either)
+            causes += _nearest(either, tree)
         exactly = tried(node.one_of)
         fitting = sum(not one for one in exactly)
         if exactly and fitting != 1:
             found = f"Found {fitting} valid alternatives" if fitting else "Found none valid"
             detail = f'"{path}" must validate one and only one schema (oneOf). {found}'
             causes.append(_alternative(detail))
-            causes += fewest(exactly)
+            causes += _nearest(exactly, tree)
         every = tried(node.all_of)
         if any(every):
             suffix = ". None validated" if all(every) else ""
@@ -195,12 +194,9 @@ class ErrorCollector:
         return causes
 
 
-def fewest(alternatives: list[list[Cause]]) -> list[Cause]:
-    """The causes of the alternative that has the fewest."""
-    nearest = alternatives[0]
-    for one in alternatives:
-        nearest = one if len(one) < len(nearest) else nearest
-    return nearest
+def _nearest(alternatives: list[list[Cause]], tree: Tree) -> list[Cause]:
+    """The causes of the alternative that upstream reports: of a value without members the first, else the fewest."""
+    return min(alternatives, key=len) if isinstance(tree, dict | list) else alternatives[0]
 
 
 def _mistyped(path: str, expected: str, actual: str) -> Cause:

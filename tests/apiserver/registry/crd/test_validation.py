@@ -65,7 +65,21 @@ async def test_preserve_unknown_fields_must_be_false() -> None:
     ("conversion", "field", "reason"),
     [
         ({"strategy": "Odd"}, "spec.conversion.strategy", "FieldValueNotSupported"),
-        ({"strategy": "Webhook"}, "spec.conversion.webhook.clientConfig", "FieldValueRequired"),
+        ({"strategy": "Webhook"}, "spec.conversion.webhookClientConfig", "FieldValueRequired"),
+        ({"strategy": "Webhook"}, "spec.conversion.conversionReviewVersions", "FieldValueRequired"),
+        (
+            {"strategy": "Webhook", "webhook": {"clientConfig": {"service": {}}, "conversionReviewVersions": ["v1"]}},
+            "spec.conversion.webhookClientConfig.service.name",
+            "FieldValueRequired",
+        ),
+        (
+            {
+                "strategy": "Webhook",
+                "webhook": {"clientConfig": {"url": "https://a"}, "conversionReviewVersions": ["v9"]},
+            },
+            "spec.conversion.conversionReviewVersions",
+            "FieldValueInvalid",
+        ),
         (
             {"strategy": "None", "webhook": {"conversionReviewVersions": ["v1"]}},
             "spec.conversion.conversionReviewVersions",

@@ -4,8 +4,10 @@ A function gets the new object, and the old one of an update. The texts are thos
 """
 
 import ipaddress
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
+from importlib.util import find_spec
 from typing import Any, Final
 
 from levelset.apiserver.registry.builtin.pods import warn_of_container_profiles, warn_of_pod_profile
@@ -496,6 +498,17 @@ def _affinity(spec: Object, at: str) -> Iterator[str]:
                 yield f"{where}.{name}.podAffinityTerm.labelSelector: {_NULL_SELECTOR}"
 
 
+def _secret(secret: Object, _old: Object | None) -> Iterator[str]:
+    if secret.get("type") == "kubernetes.io/tls" and find_spec("cryptography") is not None:
+        # Loads the library of certificates, which is an extra, and which most servers do not need here.
+        from levelset.apiserver.registry.builtin.tls_pairs import pair_problem  # noqa: PLC0415
+
+        data = map_member(secret, "data")
+        problem = pair_problem(*(b64decode(data.get(name) or "") for name in ("tls.crt", "tls.key")))
+        if problem:
+            yield problem
+
+
 def _driver(driver: Object, old: Object | None) -> Iterator[str]:
     spec = map_member(driver, "spec")
     requests = list_member(spec, "tokenRequests")
@@ -528,6 +541,7 @@ _WARNERS: Final[dict[tuple[str, str], Warner]] = {
     ("", "PersistentVolumeClaim"): _claim,
     ("", "Pod"): _pod,
     ("", "PodTemplate"): partial(_template, "template"),
+    ("", "Secret"): _secret,
     ("", "ReplicationController"): _replicas,
     ("apps", "DaemonSet"): partial(_template, "spec.template"),
     ("apps", "Deployment"): _replicas,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from levelset.apiserver.expressions.match_conditions import CEL_IMPORT_STEPS
-from levelset.apiserver.registry.builtin.rules.webhook_rules import check_client_config
+from levelset.apiserver.registry.builtin.rules.webhook_rules import check_client_config, check_review_versions
 from levelset.apiserver.registry.crd.names import is_established
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -224,18 +224,16 @@ def _check_conversion(spec: Object) -> Iterator[Cause]:
 
 
 def _check_webhook(hook: Any) -> Iterator[Cause]:
-    path = "spec.conversion.webhook"
-    if not hook or not hook.get("clientConfig"):
-        yield field_errors.required(f"{path}.clientConfig", "required when strategy is set to Webhook")
-        return
+    """Checks a conversion webhook; upstream names its fields as its internal version does."""
+    given: dict[str, Any] = hook or {}
     causes: list[Cause] = []
-    check_client_config(hook["clientConfig"], f"{path}.clientConfig", causes, None)
+    config, path = given.get("clientConfig"), "spec.conversion.webhookClientConfig"
+    if config is None:
+        causes.append(field_errors.required(path, "required when strategy is set to Webhook"))
+    else:
+        check_client_config(config, path, causes, None)
+    check_review_versions(given.get("conversionReviewVersions"), "spec.conversion.conversionReviewVersions", causes)
     yield from causes
-    supported = {"v1", "v1beta1"}
-    if not supported.intersection(list_member(hook, "conversionReviewVersions")):
-        yield field_errors.invalid(
-            f"{path}.conversionReviewVersions", hook.get("conversionReviewVersions"), "must have v1"
-        )
 
 
 def _check_approval(definition: Object) -> Iterator[Cause]:

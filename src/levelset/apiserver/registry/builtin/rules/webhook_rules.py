@@ -17,7 +17,14 @@ from levelset.apiserver.resources.json_members import list_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
 
-__all__ = ["MUTATING_WEBHOOKS", "RULE", "VALIDATING_WEBHOOKS", "check_client_config", "check_match_conditions"]
+__all__ = [
+    "MUTATING_WEBHOOKS",
+    "RULE",
+    "VALIDATING_WEBHOOKS",
+    "check_client_config",
+    "check_match_conditions",
+    "check_review_versions",
+]
 
 OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 VERSIONS: Final = ("v1", "v1beta1")
@@ -191,9 +198,14 @@ def _hook_name(value: Any, at: str, out: list[Cause], _context: Any) -> None:
 
 
 def _review_versions(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    check_review_versions(value, at, out, absent=f"must specify one of {', '.join(VERSIONS)}")
+
+
+def check_review_versions(value: Any, at: str, out: list[Cause], *, absent: str = "") -> None:
+    """Checks the versions of reviews that an admission or conversion webhook takes."""
     versions: list[str] = value or []
     if not versions:
-        out.append(field_errors.required(at, f"must specify one of {', '.join(VERSIONS)}"))
+        out.append(field_errors.required(at, absent))
         return
     seen: set[str] = set()
     for index, one in enumerate(versions):
