@@ -87,7 +87,7 @@ def test_an_integer_or_a_text() -> None:
 @pytest.mark.parametrize(
     ("value", "more"), [(0.1, ["Checked value must be of type integer (default format) in spec.a"]), (True, [])]
 )
-def test_of_a_value_that_is_neither_the_causes_of_the_first_alternative_are_reported(value: Any, more: list[str]) -> None:
+def test_of_a_value_that_is_neither_the_first_alternative_is_reported(value: Any, more: list[str]) -> None:
     schema = spec(a={"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, TEXT], "pattern": "^x"})
     messages = [one.message.partition(": ")[2].partition(": ")[2] for one in admitted(schema, {"a": value})[1].causes]
     named = "number" if value == 0.1 else "boolean"
