@@ -165,7 +165,7 @@ def _unsupported(call: Call, verb: str | None) -> Action:
     is_nameless = call.path.name is None and call.request.method in ("PUT", "PATCH")
 
     def refuse(call: Call) -> HandlerResult:
-        if call.request.method == "PATCH":
+        if is_nameless and call.request.method == "PATCH":
             patch.check_media(call.served, media_type(call.request) or JSON)
         raise BadRequest("name must be provided") if is_nameless else unsupported_verb(call.served, verb or "")
 

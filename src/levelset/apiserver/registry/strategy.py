@@ -136,7 +136,8 @@ def _check_type(served: ServedResource, tree: Tree, options: WriteOptions) -> No
         warn_of_owners(tree["metadata"], options)
         raise
     except Undecodable as error:
-        if served.custom and tree.get("kind") and tree.get("apiVersion"):  # of another version
+        given = tree.get("kind"), tree.get("apiVersion")
+        if served.custom and all(isinstance(one, str) and one for one in given):  # of another version
             _warn_of_metadata(served, tree, options)
             error.is_decoded = True
         raise
@@ -160,6 +161,8 @@ def decode_replacement(
         dropped = meta.read_metadata(tree)
         if not is_other:
             apply_schema(served, tree, options, dropped=dropped)
+        elif dropped:
+            report_fields(served, dropped, options)
         check_name_and_namespace(tree, namespace, name)
         warn_of_owners(tree["metadata"], options)
         if is_other:
@@ -390,7 +393,7 @@ def _prepare_update(
     given_fields = new["metadata"].get("managedFields")
     if served.custom and not given_fields:
         given_fields = None  # as in `apply_schema`
-    sent_names, warned = tuple(new), len(options.warnings)
+    sent_names, warned = tuple(sorted(new) if served.custom else new), len(options.warnings)
     is_tracked = applied or decode_ignored(served, old, new, options)
     requested = None if applied or not options.subresource else _requested(served, old, new, options)
     new = _restricted(served, old, new, options)
@@ -447,9 +450,9 @@ def _with_deletion_sent(old: Tree, new: Tree, given: Tree) -> Tree:
 
 
 def _order_as_sent(warnings: list[str], start: int, names: tuple[str, ...]) -> None:
-    """Puts warnings about unknown fields in the order in which the members around them were sent, in place.
+    """Puts warnings about unknown fields in the order of these members around them, in place.
 
-    What an endpoint ignores is decoded before the rest.
+    That is the order in which they were sent. What an endpoint ignores is decoded before the rest.
     """
     if len(warnings) < start + 2:
         return

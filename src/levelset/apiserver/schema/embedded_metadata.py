@@ -9,6 +9,7 @@ from levelset.apiserver.schema.json_values import join
 from levelset.apiserver.schema.schema_nodes import Node, Tree, as_list, as_map, read_schema
 from levelset.errors import Cause
 from levelset.objects.lazy_pattern import Pattern
+from levelset.objects.names import check_label_value
 
 __all__ = ["METADATA", "check_identity", "drop_empty", "is_plain_identity"]
 
@@ -52,7 +53,6 @@ METADATA: Node = read_schema(
 
 _KIND = Pattern(r"[a-zA-Z](?:[-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?")
 _NAME = Pattern(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)")
-_VALUE = Pattern(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _PREFIX = Pattern(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?){0,126}")
 
 
@@ -123,9 +123,10 @@ def _check_metadata(metadata: dict[str, Tree], path: str) -> list[Cause]:
     finalizers = [one for one in as_list(metadata.get("finalizers")) or [] if isinstance(one, str)]
     causes += _check_names(list(labels), join(path, "labels"))
     causes += [
-        field_errors.invalid(join(path, "labels"), value, "must be at most 63 letters, digits, -, _ and .")
+        field_errors.invalid(join(path, "labels"), value, problem)
         for value in labels.values()
-        if isinstance(value, str) and not _VALUE.fullmatch(value)
+        if isinstance(value, str)
+        for problem in check_label_value(value)
     ]
     causes += _check_names([one.lower() for one in annotations], join(path, "annotations"))
     return causes + _check_names(finalizers, join(path, "finalizers"))

@@ -64,6 +64,8 @@ class _Pruner:
             self.members(node, members, path, depth, preserved=IDENTITY, free=free)
             self.value(METADATA, members.get("metadata"), join(path, "metadata"), depth + 1)
             drop_empty(as_map(members.get("metadata")) or {})
+            if members.get("metadata", {}) is None:
+                del members["metadata"]
         else:
             self.members(node, members, path, depth, preserved=frozenset(), free=free)
 

@@ -510,7 +510,7 @@ class _Structure:
 def _restricts_names_only(node: Node) -> bool:
     names_only = node.properties.keys() <= {"name", "generateName"}
     others = any(value for name, value in node.raw.items() if name not in ("type", "properties", "default"))
-    return names_only and not others and node.not_ is None
+    return names_only and not others and node.not_ is None and node.items is None
 
 
 class _Defaults:

@@ -161,7 +161,7 @@ class ErrorCollector:
 
     def _embedded(self, members: dict[str, Tree], path: str, depth: int) -> list[Cause]:
         causes = check_identity(members, path)
-        if "metadata" in members:
+        if members.get("metadata") is not None:
             field = join(path, "metadata")
             wrong = self.collect(METADATA, members["metadata"], field, depth=depth + 1)
             if wrong:

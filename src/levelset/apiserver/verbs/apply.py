@@ -234,9 +234,12 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             if is_unusual:
                 self.check_nulls(live)
             if (is_ignored or options.subresource) and not served.custom:
+                self._narrow(config)
                 strategy.decode_ignored(served, old, config, options)
             return strategy.prepare_update(self.state, served, old, merged, options, applied=True, check=check)
         except Undecodable as error:
+            if not served.custom:
+                options.warnings.clear()  # as upstream: they are about objects that can be decoded
             raise _inconvertible(served, config["metadata"], error) from error
 
     def _check_live(self, live: Tree) -> None:
@@ -283,7 +286,9 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             if served.status and "status" in config:
                 self.check_fields()  # all of them: the new object will have no status
                 if not served.custom:
-                    strategy.decode_ignored(served, {}, config, options)
+                    ignored_config = self._read()
+                    self._narrow(ignored_config)
+                    strategy.decode_ignored(served, {}, ignored_config, options)
             tree = create_applied(
                 config,
                 manager=options.manager,
@@ -307,6 +312,8 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         except BadPatch as error:
             raise _untyped(served, config["metadata"], error) from error
         except Undecodable as error:
+            if not served.custom:
+                options.warnings.clear()
             raise _inconvertible(served, config["metadata"], error) from error
         except RecursionError:
             raise Undecodable("the object is nested too deeply") from None

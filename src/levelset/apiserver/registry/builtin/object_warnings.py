@@ -198,7 +198,8 @@ def _stateful_set(new: Object, old: Object | None) -> Iterator[str]:
     yield from _template("spec.template", new, old)
     spec = map_member(new, "spec")
     for index, one in enumerate(list_member(spec, "volumeClaimTemplates")):
-        yield from _claim_spec(map_member(one, "spec"), f"spec.volumeClaimTemplates[{index}]")
+        where = f"spec.volumeClaimTemplates[{index}]{'' if old is None else '.Spec'}"  # as upstream spells it
+        yield from _claim_spec(map_member(one, "spec"), where)
     if (spec.get("revisionHistoryLimit") or 0) < 0:
         text = "a negative value retains all historical revisions; a value >= 0 is recommended"
         yield f"spec.revisionHistoryLimit: {text}"

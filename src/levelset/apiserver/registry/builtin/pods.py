@@ -426,8 +426,10 @@ def prepare_pod_part(new: Object, old: Object, subresource: str, _now: str) -> N
         return
     if subresource == "status":
         new["metadata"].pop("ownerReferences", None)
-        if "ownerReferences" in old["metadata"]:
-            new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
+        new["metadata"].pop("deletionTimestamp", None)
+        for name in ("ownerReferences", "deletionTimestamp"):
+            if name in old["metadata"]:
+                new["metadata"][name] = old["metadata"][name]
     if subresource != "status":
         return
     status = new["status"] = map_member(new, "status")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from levelset.apiserver.registry.builtin.normal_forms import canonical, set_canonical, set_canonical_list
+from levelset.apiserver.registry.builtin.normal_forms import canonical, set_canonical
 from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
@@ -120,7 +120,9 @@ def _set_request_defaults(spec: Object) -> None:
                 one["allocationMode"] = one.get("allocationMode") or "ExactCount"
                 if one["allocationMode"] == "ExactCount":
                     one["count"] = one.get("count") or 1
-                set_canonical_list(map_member(map_member(one, "capacity"), "requests"))
+                amounts = map_member(map_member(one, "capacity"), "requests")
+                for name in amounts:
+                    set_canonical(amounts, name)  # which is not rounded to thousandths
                 for toleration in list_member(one, "tolerations"):
                     toleration["operator"] = toleration.get("operator") or "Equal"
 

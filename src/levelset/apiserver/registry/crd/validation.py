@@ -402,12 +402,14 @@ def _check_selectable(fields: list[Any], schema: Any, path: str) -> Iterator[Cau
         if not text:
             yield field_errors.required(at)
             continue
-        if text in seen:
-            yield field_errors.duplicate(at, text)
-        seen.add(text)
         problem = _selectable_problem(text, schema)
         if problem:
             yield field_errors.invalid(at, text, problem)
+        if problem.startswith("is an invalid path"):
+            continue
+        if text in seen:
+            yield field_errors.duplicate(at, text)
+        seen.add(text)
 
 
 def _selectable_problem(text: str, schema: Any) -> str:

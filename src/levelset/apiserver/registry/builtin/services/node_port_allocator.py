@@ -74,8 +74,8 @@ class NodePortAllocator:
         Raises ApiError (500) for two equal ports of an update, for a port of health checks, and if no port is free.
         """
         if former is not None and has_repeated_ports(spec):
-            if dry_run and _needs_node_ports(spec):
-                self._refuse_repeated(spec)
+            if _needs_node_ports(spec):
+                self._refuse_repeated(spec, dry_run=dry_run)
             return []
         op = _Allocation(self._allocated, owner, dry_run=dry_run)
         if _has_node_ports(spec):
@@ -90,12 +90,14 @@ class NodePortAllocator:
                 raise _failure(f"failed to allocate requested HealthCheck NodePort {number}: {problem}")
         return []
 
-    def _refuse_repeated(self, spec: Object) -> None:
-        """Raises 500 for two equal ports without node ports, which get the same one in a dry run, as upstream."""
-        ports = [one.get("protocol") or "TCP" for one in list_member(spec, "ports") if not one.get("nodePort")]
-        if len(ports) > 1:
-            number = self._next_free(set())
-            raise ApiError(f"duplicate nodePort: {{{ports[1]} {number}}}", code=500, reason="")
+    def _refuse_repeated(self, spec: Object, *, dry_run: bool) -> None:
+        """Raises 500 for equal ports with one node port; in a dry run, as upstream, those without one get the same."""
+        ports = list_member(spec, "ports")
+        free = self._next_free(set()) if dry_run else 0
+        found = [(one.get("protocol") or "TCP", one.get("nodePort") or free) for one in ports]
+        for place, (protocol, number) in enumerate(found):
+            if number and (protocol, number) in found[:place]:
+                raise ApiError(f"duplicate nodePort: {{{protocol} {number}}}", code=500, reason="")
 
     def update(self, before: Object | None, after: Object | None, owner: str) -> None:
         """Records a committed write of a Service."""

@@ -92,8 +92,8 @@ class ServiceStrategy:
 
     def _allocate_update(self, new: Object, old: Object) -> None:
         spec, former = new["spec"], map_member(old, "spec")
+        self._node_ports.inherit(spec, former)
         if not has_repeated_ports(spec):
-            self._node_ports.inherit(spec, former)
             self._node_ports.allocate(spec)
         _clear_former_type(spec, former)
         complete_addresses(spec, former)

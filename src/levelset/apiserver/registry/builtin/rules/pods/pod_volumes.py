@@ -282,6 +282,12 @@ def _only_labels_and_annotations(value: Any, at: str, out: list[Cause], _context
             out.append(field_errors.forbidden(f"{at}.{shown}", "cannot be set"))
 
 
+def _host_path_type(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+    """The type of a path, which is not looked at without one."""
+    if value.get("type") and value["type"] not in HOST_PATH_TYPES:
+        out.append(field_errors.not_supported(f"{at}.type", value["type"], HOST_PATH_TYPES))
+
+
 def _publish_secret(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     name = value["nodePublishSecretRef"].get("name")
     if name and not dns_subdomain.is_valid(name):
@@ -382,7 +388,7 @@ FIELD_REFERENCE: Final = VOLUME_FIELDS
 # The sources of a volume in the order of their checks; a second one is refused without being checked.
 VOLUME_SOURCES: Final[dict[str, Table]] = {
     "emptyDir": Table(("sizeLimit", _size_limit)),
-    "hostPath": Table(("path", required, no_backsteps), ("type", one_of(*HOST_PATH_TYPES))),
+    "hostPath": Table(("path", required, no_backsteps, Whole(_host_path_type))),
     "gitRepo": Table(("repository", required), ("directory", local_path)),
     "gcePersistentDisk": Table(("pdName", required), ("partition", _PARTITION)),
     "awsElasticBlockStore": Table(("volumeID", required), ("partition", _PARTITION)),
