@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.builtin.pods import set_pod_defaults, set_pod_spec_defaults
+from levelset.apiserver.registry.builtin.pods import qos_class, set_pod_defaults, set_pod_spec_defaults
 from levelset.apiserver.registry.builtin.strategies import kind_rules
 from tests.apiserver.support.kinds_harness import KindsHarness, load_data
 
@@ -182,3 +182,9 @@ def test_the_amounts_of_a_container_are_checked_after_a_valid_one(group: str) ->
     assert causes({"limits": {"cpu": "-1"}}) == [f"{path}.limits[cpu]", f"{path}.requests[cpu]"]
     assert set(causes({"limits": {"apples": "1"}})) == {f"{path}.limits[apples]", f"{path}.requests[apples]"}
     assert causes({"claims": [{"name": "c"}]}) == [f"{path}.claims[0]"]
+
+
+def test_resources_of_a_whole_pod_decide_its_class_even_if_they_are_empty() -> None:
+    containers = [{"name": "main", "resources": {"limits": {"memory": "1Gi"}}}]
+    assert qos_class({"containers": containers}) == "Burstable"
+    assert qos_class({"containers": containers, "resources": {}}) == "BestEffort"
