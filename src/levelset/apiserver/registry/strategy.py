@@ -450,7 +450,7 @@ def _with_deletion_sent(old: Tree, new: Tree, given: Tree) -> Tree:
 
 
 def _order_as_sent(warnings: list[str], start: int, names: tuple[str, ...]) -> None:
-    """Puts warnings about unknown fields in the order of these members around them, in place.
+    """Sorts warnings about unknown fields by the members around them, which have this order, in place.
 
     That is the order in which they were sent. What an endpoint ignores is decoded before the rest.
     """

@@ -283,7 +283,7 @@ def _only_labels_and_annotations(value: Any, at: str, out: list[Cause], _context
 
 
 def _host_path_type(value: Any, at: str, out: list[Cause], _context: Any) -> None:
-    """The type of a path, which is not looked at without one."""
+    """The type of a path; without a path it is not checked."""
     if value.get("type") and value["type"] not in HOST_PATH_TYPES:
         out.append(field_errors.not_supported(f"{at}.type", value["type"], HOST_PATH_TYPES))
 
