@@ -393,13 +393,13 @@ def _prepare_update(
     given_fields = new["metadata"].get("managedFields")
     if served.custom and not given_fields:
         given_fields = None  # as in `apply_schema`
-    sent_names, warned = tuple(sorted(new) if served.custom else new), len(options.warnings)
+    sent_names, warned = tuple(new), len(options.warnings)
     is_tracked = applied or decode_ignored(served, old, new, options)
     requested = None if applied or not options.subresource else _requested(served, old, new, options)
     new = _restricted(served, old, new, options)
     sent = [copy_tree(_value_at(new, one)) for one in served.rules.quantity_lists]
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
-    _order_as_sent(options.warnings, warned, sent_names)
+    _order_as_sent(options.warnings, warned, sent_names if not served.custom else ("metadata", *sorted(sent_names)))
     check_name_and_namespace(given, before.get("namespace"), before["name"])
     is_tracked = is_tracked and decoded.is_tracked
     metadata, rules = new["metadata"], served.rules
@@ -456,7 +456,7 @@ def _order_as_sent(warnings: list[str], start: int, names: tuple[str, ...]) -> N
     """
     if len(warnings) < start + 2:
         return
-    places = {name: place for place, name in enumerate(names)}
+    places = {name: place for place, name in reversed([*enumerate(names)])}
     unknown = [one for one in warnings[start:] if one.startswith(_UNKNOWN)]
     unknown.sort(key=lambda one: places.get(_MEMBER_END.split(one.removeprefix(_UNKNOWN), 1)[0], -1))
     ordered = iter(unknown)
