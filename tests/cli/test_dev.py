@@ -153,7 +153,7 @@ def test_the_dashboard_shows_one_generation_after_the_other(tmp_path: Path) -> N
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         url = line.split()[1]
         page = opener.open(url)
-        assert b"assets/main.js" in page.read()
+        assert b"assets/boot.js" in page.read()
         status = f"{page.geturl().partition('?')[0]}api/status"
         assert [one["name"] for one in json.load(opener.open(status))["controllers"]] == ["first"]
         write(tmp_path, "second")

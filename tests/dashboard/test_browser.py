@@ -139,6 +139,25 @@ async def test_a_log_is_followed_while_others_are_opened_beside_it_until_someone
         await tab.wait("document.querySelectorAll('main tbody tr').length === 1")
 
 
+async def test_a_page_of_which_a_part_could_not_be_loaded_is_loaded_again(tmp_path: Path) -> None:
+    require_browser()
+    dropped: list[str] = []
+    async with with_logs() as (page, _):
+
+        async def handle(request: Request) -> Response:
+            if request.path.endswith("/objects.js") and len(dropped) < 2:
+                dropped.append(request.path)
+                return Response(503)
+            return await page.handle(request)
+
+        async with Server(handle) as server, open_browser(tmp_path) as browser:
+            tab = await browser.open(f"{server.url}/?token={TOKEN}#/logs")
+            await tab.text("web / app")
+            assert len(dropped) == 2
+            assert await tab.run("sessionStorage.length") == 0
+            assert "token" not in await tab.run("location.href")
+
+
 async def test_lines_of_a_log_are_text_in_a_browser(tmp_path: Path) -> None:
     async def lines(_: LogRequest) -> AsyncIterator[bytes]:
         async def read() -> AsyncIterator[bytes]:

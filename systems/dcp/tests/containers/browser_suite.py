@@ -55,4 +55,5 @@ async def test_the_log_of_a_container_is_live_until_it_has_stopped(tmp_path: Pat
         text = str(await tab.run(f"fetch({link}).then((one) => one.text())"))
         assert text.startswith("\x1b[32mready\x1b[0m to accept connections\ntick 1\n")
         assert text.endswith("the last words\n")
-        assert browser.complaints == []
+        # The network of a container that starts changes those of the machine, and a browser then loads again.
+        assert [one for one in browser.complaints if "ERR_NETWORK_CHANGED" not in one] == []
