@@ -90,7 +90,7 @@ def test_run_stops_cleanly_while_the_server_is_unreachable(tmp_path: Path) -> No
         [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        assert process.stdout.readline().startswith("watches")
+        assert any(line.startswith("watches") for line in process.stdout)
         process.send_signal(signal.SIGINT)
         _, message = process.communicate(timeout=120)
     assert (process.returncode, "Traceback" in message) == (0, False)

@@ -27,7 +27,7 @@ from collections import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec.structs import replace
@@ -620,7 +620,10 @@ def _struct_schema(hint: Any, path: SchemaPath, *, without: tuple[str, ...] = ()
             continue
         member = _member_schema(one, inner, words.get(one.name, ""))
         default = None if inner.is_own_class else _default_of(one, inner.member(one.encode_name))
-        properties[one.encode_name] = member if default is None else {**member, "default": default}
+        if default is not None:
+            # A server evaluates the rules of a default before it sets the defaults within.
+            member = {**member, "default": _complete(default, member) if _has_rules(member) else default}
+        properties[one.encode_name] = member
         if one.required:
             required.append(one.encode_name)
     made: Schema = {"type": "object", "properties": properties}
@@ -642,6 +645,26 @@ def _member_schema(field: msgspec.structs.FieldInfo, path: SchemaPath, words: st
     if words and not _has_description(field.type):
         made["description"] = words
     return made
+
+
+def _has_rules(schema: Any) -> bool:
+    if isinstance(schema, dict):
+        members = cast("Schema", schema)
+        return "x-kubernetes-validations" in members or any(_has_rules(one) for one in members.values())
+    return False
+
+
+def _complete(tree: Any, schema: Schema) -> Any:
+    """The tree with the defaults of what it leaves out."""
+    if isinstance(tree, list):
+        return [_complete(one, schema.get("items", {})) for one in cast("list[Any]", tree)]
+    if not isinstance(tree, dict):
+        return tree
+    members, known = cast("Schema", tree), schema.get("properties", {})
+    others = schema.get("additionalProperties")
+    other: Schema = cast("Schema", others) if isinstance(others, dict) else {}
+    given = {name: _complete(one, known.get(name, other)) for name, one in members.items()}
+    return {**{name: one["default"] for name, one in known.items() if "default" in one}, **given}
 
 
 def _is_absent(value: Any) -> bool:

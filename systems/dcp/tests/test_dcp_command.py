@@ -204,14 +204,17 @@ def test_only_a_folder_of_this_user_alone_is_removed_at_the_end(
 @asynccontextmanager
 async def apphost(home: Path, *arguments: str, token: str = "", preserve: str = "") -> AsyncGenerator[AppHost, None]:
     """Starts `dcp` as an AppHost does; it ends with the AppHost's process."""
-    folder, log = home / "session", bytearray()
+    folder, log, writers = home / "session", bytearray(), set[asyncio.StreamWriter]()
     await asyncio.to_thread(folder.mkdir)
     kubeconfig = folder / "kubeconfig"
 
     async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.add(writer)
         while data := await reader.read(65536):
             log.extend(data)
         writer.close()
+        await writer.wait_closed()
+        writers.discard(writer)
 
     sockets = await asyncio.start_unix_server(read, home / "log.sock")
     process = await asyncio.create_subprocess_exec("sleep", "3600")
@@ -230,6 +233,7 @@ async def apphost(home: Path, *arguments: str, token: str = "", preserve: str = 
             process.kill()
         await process.wait()
         await until_true(lambda: not (kubeconfig if preserve else folder).exists())
+        await until_true(lambda: not writers)  # the process has ended, and its log with it
         sockets.close()
 
 
