@@ -27,7 +27,7 @@ from collections import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec.structs import replace
@@ -648,22 +648,19 @@ def _member_schema(field: msgspec.structs.FieldInfo, path: SchemaPath, words: st
 
 
 def _has_rules(schema: Any) -> bool:
-    if isinstance(schema, dict):
-        members = cast("Schema", schema)
-        return "x-kubernetes-validations" in members or any(_has_rules(one) for one in members.values())
-    return False
+    return is_map(schema) and ("x-kubernetes-validations" in schema or any(map(_has_rules, schema.values())))
 
 
-def _complete(tree: Any, schema: Schema) -> Any:
+def _complete(tree: Any, schema: Any) -> Any:
     """The tree with the defaults of what it leaves out."""
-    if isinstance(tree, list):
-        return [_complete(one, schema.get("items", {})) for one in cast("list[Any]", tree)]
-    if not isinstance(tree, dict):
+    if not is_map(schema):
         return tree
-    members, known = cast("Schema", tree), schema.get("properties", {})
-    others = schema.get("additionalProperties")
-    other: Schema = cast("Schema", others) if isinstance(others, dict) else {}
-    given = {name: _complete(one, known.get(name, other)) for name, one in members.items()}
+    if is_list(tree):
+        return [_complete(one, schema.get("items")) for one in tree]
+    if not is_map(tree):
+        return tree
+    known, others = schema.get("properties", {}), schema.get("additionalProperties")
+    given = {name: _complete(one, known.get(name, others)) for name, one in tree.items()}
     return {**{name: one["default"] for name, one in known.items() if "default" in one}, **given}
 
 
