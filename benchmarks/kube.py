@@ -3,10 +3,10 @@
     python benchmarks/kube.py [--quick]      # or: make bench-kube
 
 All servers run at the same time, and the load is put on one after the other, by turns: levelset in memory, on SQLite with
-its default and with full durability, and kube-apiserver with an etcd of its own that syncs every write. Both durable
-ones then lose nothing when the power fails, the other two of levelset when the process is killed (SQLite) or nothing at all
-is saved (memory). CPU time is that of the server's processes, etcd included. Each figure is the median of the turns, with
-the lowest and the highest. kube-apiserver and etcd are those of `scripts/kube_binaries.py`.
+normal and with full durability, the floor (`kube_floor.py`), and kube-apiserver with an etcd of its own that syncs every
+write. The last three lose nothing when the power fails, `normal` nothing when the process is killed, and memory keeps
+nothing. CPU time is that of the server's processes, etcd included. Each figure is the median of the turns, with the
+lowest and the highest. kube-apiserver and etcd are those of `scripts/kube_binaries.py`.
 """
 
 import argparse
@@ -53,6 +53,22 @@ def levelset(name: str, folder: Path, *options: str) -> Iterator[Server]:
         line = next(one for one in kubeconfig.read_text().splitlines() if "token:" in one)
         token = line.partition("token:")[2].strip().strip("'\"")
         yield Server(name, [int(ready["url"].rpartition(":")[2])], context, token, [process.pid])
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def floor(folder: Path) -> Iterator[Server]:
+    """The server that does nothing but decode, store, sync and encode."""
+    command = [sys.executable, str(Path(__file__).with_name("kube_floor.py")), str(folder / "floor.db")]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+    try:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        context = ssl.create_default_context(cadata=ready["ca"])
+        yield Server("floor, SQLite full", [ready["port"]], context, "none", [process.pid])
     finally:
         process.terminate()
         process.wait(30)
@@ -212,7 +228,7 @@ def table(found: dict[str, list[float]]) -> str:
             for server in servers:
                 values = found[f"{verb}|{connections}|{server}|{how}"]
                 cell = f"{statistics.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
-                if theirs and server.startswith("levelset"):
+                if theirs and server != "kube-apiserver + etcd":
                     cell += f", **{statistics.median(theirs) / statistics.median(values):.1f}x**"
                 cells.append(cell)
             shown = "CPU us" if how == "cpu" else "us by the clock"
@@ -234,8 +250,9 @@ def main() -> None:
         folder = Path(place)
         servers = [
             stack.enter_context(levelset("levelset, memory", folder)),
-            stack.enter_context(levelset("levelset, SQLite", folder, "--data", "normal.db")),
+            stack.enter_context(levelset("levelset, SQLite", folder, "--data", "normal.db", "--durability", "normal")),
             stack.enter_context(levelset("levelset, SQLite full", folder, "--data", "full.db", "--durability", "full")),
+            stack.enter_context(floor(folder)),
             stack.enter_context(kube(folder)),
         ]
         for server in servers:
