@@ -19,6 +19,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from levelset import Client, Context, Controller, Manager, Resource, Spec, Status, owns
 from levelset.aio.event_loop import run as run_loop
 from levelset.apiserver import ApiServer
@@ -254,7 +256,7 @@ async def manager_part(size: int) -> Found:
         owners = size // each  # those that a controller reconciles
         for what, distinct in (
             ("event to reconcile, the same 100 objects, us", TOGETHER),
-            ("another each time, us", owners),
+            ("event to reconcile, another object each time, us", owners),
         ):
             seen, began = 0, time.process_time()
             for batch in range(EVENTS // TOGETHER):
@@ -267,6 +269,24 @@ async def manager_part(size: int) -> Found:
         found["manager, longest hold, ms"] = await ticker.read()
     ticker.stop()
     await server.stop()
+    return found
+
+
+async def floor_part(size: int) -> Found:
+    """What no server and cache of Python avoids at an event: an object is decoded, and replaced in a dict of each."""
+    server = dict(custom_object(number) for number in range(size))
+    cached = {key: bytes(bytearray(value)) for key, value in server.items()}
+    owners = size // (KINDS // CONTROLLERS)
+    decode = msgspec.json.Decoder().decode
+    found: Found = {}
+    for what, distinct in (("the same 100 objects", TOGETHER), ("another object each time", owners)):
+        changes = [custom_object(at % distinct * (KINDS // CONTROLLERS), 1 + at) for at in range(EVENTS)]
+        began = time.process_time()
+        for key, value in changes:
+            server[key] = value
+            cached[key] = bytes(bytearray(value))
+            decode(value)
+        found[f"decoded and replaced in two dicts, {what}, us"] = (time.process_time() - began) / EVENTS * 1e6
     return found
 
 
@@ -338,6 +358,7 @@ run(main())
 PARTS: Final[dict[str, Callable[[int], Any]]] = {
     "server": server_part,
     "manager": manager_part,
+    "floor": floor_part,
     "restart": restart_part,
 }
 
