@@ -3,10 +3,10 @@
     python benchmarks/kube.py [--quick]      # or: make bench-kube
 
 All servers run at the same time, and the load is put on one after the other, by turns: levelset in memory, on SQLite with
-normal and with full durability, the floor (`kube_floor.py`), and kube-apiserver with an etcd of its own that syncs every
-write. The last three lose nothing when the power fails, `normal` nothing when the process is killed, and memory keeps
-nothing. CPU time is that of the server's processes, etcd included. Each figure is the median of the turns, with the
-lowest and the highest. kube-apiserver and etcd are those of `scripts/kube_binaries.py`.
+normal and with full durability, what no server in Python avoids (`kube_floor.py`), and kube-apiserver with an etcd of its
+own that syncs every write. The last three lose nothing when the power fails, `normal` nothing when the process is killed,
+and memory keeps nothing. CPU time is that of the server's processes, etcd included. Each figure is the median of the turns,
+with the lowest and the highest. kube-apiserver and etcd are those of `scripts/kube_binaries.py`.
 """
 
 import argparse
