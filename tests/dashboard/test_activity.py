@@ -6,7 +6,7 @@ from typing import Any
 
 from levelset import Context, Controller, ObjectMeta, requeue
 from levelset.dashboard import Dashboard, DashboardSource
-from levelset.dashboard.metrics_history import ControllerSample, MetricsHistory, Sample, is_growing
+from levelset.dashboard.metrics_history import ControllerSample, MetricsHistory, Sample, estimated, is_growing
 from levelset.dashboard.object_versions import ObjectVersions, Version, changed_fields, unified_diff
 from levelset.kinds.core_v1 import ConfigMap
 from levelset.objects import GroupVersionKind
@@ -78,6 +78,12 @@ def test_a_queue_grows_if_it_does_so_for_a_minute() -> None:
     for number in range(13):
         history.add(Sample(number * 5.0, {"maps": ControllerSample(10 + 5 * number, 1, number)}))
     assert history.growing() == {"maps": (10, 70)}
+
+
+def test_failures_that_the_history_no_longer_has_are_estimated_from_those_that_it_has() -> None:
+    assert estimated(3, among=10, total=10) == 3
+    assert estimated(500, among=1_000, total=4_000) == 2_000
+    assert estimated(0, among=0, total=0) == 0
 
 
 def test_samples_are_bounded_and_become_rates() -> None:

@@ -1,6 +1,7 @@
 """The pages of the dashboard in a real browser: what they show, that they are live, usable by keyboard, and quiet."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -242,6 +243,23 @@ async def test_metrics_reconciles_and_endpoints_are_shown(tmp_path: Path) -> Non
         await tab.go("#/metrics")
         await tab.wait("document.querySelectorAll('.chart .series').length >= 7", 20)
         assert "NaN" not in str(await tab.run("document.querySelector('main').innerHTML"))
+
+
+async def test_a_chart_shows_single_values_as_points_and_names_the_last_one(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        tab = await browser.open(f"{url}#/metrics")
+        await tab.text("The first values come after ten seconds")
+        await client.create(config_map("parent", n="1"))
+        charts = (
+            "[...document.querySelectorAll('figure.chart')].filter((one) => one.textContent.startsWith('Duration'))"
+        )
+        await tab.wait(f"{charts}.length === 1", 20)
+        await tab.wait(f"{charts}[0].querySelector('.points').getAttribute('d').endsWith('h0')", 20)
+        before = await tab.run(f"{charts}[0].querySelector('.scale').textContent")
+        await tab.wait(f"{charts}[0].querySelector('.scale').textContent !== {json.dumps(before)}", 20)
+        text = await tab.run(f"{charts}[0].querySelector('figcaption').textContent")
+        assert "median" in text
+        assert "none" not in text
 
 
 async def test_actions_change_objects_after_they_were_confirmed(tmp_path: Path) -> None:

@@ -95,6 +95,27 @@ def test_an_object_that_is_healthy_or_just_starting_is_not_ill(tree: Any) -> Non
     assert illness_of(tree, NOW) is None
 
 
+GOOD_IF_FALSE = (
+    *("Dangling", "ScalingLimited", "NetworkUnavailable", "MemoryPressure", "DisruptionTarget", "ReplicaFailure"),
+    *("RollingOut", "ScalingUp", "Remediating", "InvalidRequest", "Issuing", "Preempted", "Fallback", "Disabled"),
+    *("Completed", "Finished", "OverlappingTLSConfig", "OrphanedResources"),
+)
+"""Conditions of Kubernetes and of other projects that are false on a healthy object."""
+
+
+@pytest.mark.parametrize("name", GOOD_IF_FALSE)
+def test_a_condition_that_is_false_on_healthy_objects_is_no_problem(name: str) -> None:
+    assert illness_of(pod(status={"conditions": [condition(name, "False")]}), NOW) is None
+
+
+@pytest.mark.parametrize("name", ["DiskAttached", "Discovered", "UniqueName", "Paid", "ScalingActive", "AbleToScale"])
+def test_a_condition_that_is_true_on_healthy_objects_is_a_mild_problem_while_it_is_false(name: str) -> None:
+    found = illness_of(pod(status={"conditions": [condition(name, "False")]}), NOW)
+    assert found is not None
+    assert found.is_mild
+    assert name in found.what
+
+
 @pytest.mark.parametrize("tree", ODD)
 def test_any_object_is_judged(tree: Any) -> None:
     illness_of(tree, NOW)

@@ -14,7 +14,7 @@ import msgspec
 from levelset.runtime.controller.actions import Outcome
 from levelset.runtime.controller.running_controller import RunningController
 
-__all__ = ["MOST_SAMPLES", "ControllerSample", "MetricsHistory", "Sample", "is_growing", "sample_of"]
+__all__ = ["MOST_SAMPLES", "ControllerSample", "MetricsHistory", "Sample", "estimated", "is_growing", "sample_of"]
 
 INTERVAL: Final = 5.0
 """The seconds between two samples."""
@@ -117,6 +117,11 @@ def is_growing(depths: Sequence[int]) -> bool:
     return depths[-1] >= GROWING_DEPTH and depths[-1] >= 2 * depths[0] and grew > 2 * shrank
 
 
+def estimated(count: int, *, among: int, total: int) -> int:
+    """How many there were of `total`, when `count` were found among the last, which is all that a history has."""
+    return count if total <= among else round(count * total / max(1, among))
+
+
 def _controller_sample(controller: RunningController[Any], last: ControllerSample | None) -> ControllerSample:
     stats = controller.stats()
     new = stats.reconciles - (0 if last is None else last.reconciles)
@@ -126,7 +131,7 @@ def _controller_sample(controller: RunningController[Any], last: ControllerSampl
         waiting=stats.ready,
         running=stats.running,
         reconciles=stats.reconciles,
-        errors=sum(one.is_error for one in outcomes),
+        errors=estimated(sum(one.is_error for one in outcomes), among=len(outcomes), total=new),
         median=_percentile(seconds, 0.5),
         p95=_percentile(seconds, 0.95),
         p99=_percentile(seconds, 0.99),

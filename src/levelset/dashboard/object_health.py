@@ -44,10 +44,11 @@ _SUSPICIOUS: Final = Pattern(
 )
 """What the JSON of an object has that may be ill: all others need not be decoded."""
 _GOOD_IF_FALSE: Final = Pattern(
-    r"^(?:Not|No|Non)(?=[A-Z])|^(?:Un|Dis|In(?=valid|complete))[a-z]"
+    r"^(?:Not|No|Non)(?=[A-Z])|Un(?=[a-z])(?!i[qtof])|Dis(?=abled|connect)|Invalid|Incomplete"
     r"|(?i:pressure|degraded|fail|error|stall|stuck|problem|warning|alert|conflict|missing|violat|denied|reject|refus"
     r"|deadlock|readonly|corrupt|timeout|exceed|expir|deprecat|drift|lost|block|evict|disruption|throttl|restart"
-    r"|progressing|reconciling|updating|upgrading|deleting|terminating|resizing|pending|waiting|maintenance|paus|suspend)"
+    r"|progressing|reconciling|updating|upgrading|deleting|terminating|resizing|pending|waiting|maintenance|paus|suspend"
+    r"|rolling|scaling(?:up|down|limited)|remediating|issuing|dangling|orphan|overlap|preempt|fallback|complete|finished)"
 )
 """Types of conditions that are false when all is well: only their words distinguish them from the others."""
 

@@ -6,16 +6,28 @@ import { clock } from "./parts.js";
 const WIDTH = 320, HEIGHT = 96, TOP = 8, BOTTOM = 16;
 
 // The points of a line; values that are missing interrupt it. Pure.
-export function linePath(times, values, { from, to, max }) {
+export function linePath(times, values, scale) {
   let path = "", isDown = false;
   values.forEach((value, at) => {
-    if (value === null || value === undefined) { isDown = false; return; }
-    const x = (times[at] - from) / Math.max(1, to - from) * WIDTH;
-    const y = TOP + (1 - value / (max || 1)) * (HEIGHT - TOP - BOTTOM);
-    path += `${isDown ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`;
-    isDown = true;
+    if (isNumber(value)) path += `${isDown ? "L" : "M"}${place(times[at], value, scale)}`;
+    isDown = isNumber(value);
   });
   return path;
+}
+
+// The values without a neighbour, as points: a line has none of them. Pure.
+export function pointPath(times, values, scale) {
+  const isAlone = (value, at) => isNumber(value) && !isNumber(values[at - 1]) && !isNumber(values[at + 1]);
+  return values.map((value, at) => isAlone(value, at) ? `M${place(times[at], value, scale)}h0` : "").join("");
+}
+
+// The last value that is not missing; null if all are. Pure.
+export const lastOf = (values) => values.findLast(isNumber) ?? null;
+
+function place(time, value, { from, to, max }) {
+  const x = (time - from) / Math.max(1, to - from) * WIDTH;
+  const y = TOP + (1 - value / (max || 1)) * (HEIGHT - TOP - BOTTOM);
+  return `${x.toFixed(1)} ${y.toFixed(1)}`;
 }
 
 // A round number that is at least as large.
@@ -28,7 +40,7 @@ export function ceiling(value) {
 export function Chart({ title, times, lines, format }) {
   const [at, setAt] = useState(null);
   const box = useRef(null);
-  const known = lines.flatMap((one) => one.values.filter((value) => value !== null && value !== undefined));
+  const known = lines.flatMap((one) => one.values.filter(isNumber));
   const max = ceiling(Math.max(0, ...known));
   const to = times[times.length - 1] || 0, from = Math.min(to - 60, times[0] || 0);
   const point = (event) => {
@@ -36,17 +48,20 @@ export function Chart({ title, times, lines, format }) {
     const time = from + (event.clientX - area.left) / area.width * (to - from);
     setAt(nearest(times, time));
   };
-  const shown = at === null || at >= times.length ? times.length - 1 : at;
-  const texts = lines.map((one) => `${one.name} ${isNumber(one.values[shown]) ? format(one.values[shown]) : "none"}`);
-  const x = (times[shown] - from) / Math.max(1, to - from) * WIDTH;
+  const isPointed = at !== null && at < times.length;
+  const values = lines.map((one) => isPointed ? one.values[at] : lastOf(one.values));
+  const texts = lines.map((one, number) => `${one.name} ${isNumber(values[number]) ? format(values[number]) : "none"}`);
+  const x = isPointed ? (times[at] - from) / Math.max(1, to - from) * WIDTH : 0;
+  const scale = { from, to, max };
   return html`<figure class="chart">
     <figcaption>${title}${texts.map((text, number) => html` <span key=${number} class=${`key s${number} ${lines[number].className || ""}`}>${text}</span>`)}
-      <span class="quiet">${at === null ? "" : ` at ${clock(times[shown] * 1000)}`}</span></figcaption>
+      <span class="quiet">${isPointed ? ` at ${clock(times[at] * 1000)}` : ""}</span></figcaption>
     <svg ref=${box} viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${`${title}, last value: ${texts.join(", ")}`}
       onPointerMove=${point} onPointerLeave=${() => setAt(null)}>
       <path class="grid" d=${`M0 ${TOP}H${WIDTH}M0 ${HEIGHT - BOTTOM}H${WIDTH}`} />
-      ${lines.map((one, number) => html`<path key=${one.name} class=${`series s${number} ${one.className || ""}`} d=${linePath(times, one.values, { from, to, max })} />`)}
-      ${at === null ? "" : html`<path class="cursor" d=${`M${x.toFixed(1)} ${TOP}V${HEIGHT - BOTTOM}`} />`}
+      ${lines.map((one, number) => html`<path key=${one.name} class=${`series s${number} ${one.className || ""}`} d=${linePath(times, one.values, scale)} />
+        <path key=${`${one.name} points`} class=${`points s${number} ${one.className || ""}`} d=${pointPath(times, one.values, scale)} />`)}
+      ${isPointed ? html`<path class="cursor" d=${`M${x.toFixed(1)} ${TOP}V${HEIGHT - BOTTOM}`} />` : ""}
     </svg>
     <div class="scale quiet"><span>${clock(from * 1000)}</span><span>0 to ${format(max)}</span><span>${clock(to * 1000)}</span></div>
   </figure>`;
@@ -65,7 +80,7 @@ export function Sparkline({ of, name }) {
     ${found.errors.some(Boolean) ? html`<path class="series bad" d=${linePath(times, found.errors, { from, to, max })} />` : ""}</svg>`;
 }
 
-const isNumber = (value) => typeof value === "number";
+function isNumber(value) { return typeof value === "number"; }
 
 function nearest(times, time) {
   let best = 0;

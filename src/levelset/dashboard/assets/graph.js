@@ -3,7 +3,7 @@
 import { html } from "./html.js";
 import { fullName, shortKind, toObject } from "./links.js";
 
-const WIDTH = 200, HEIGHT = 44, GAP_X = 56, GAP_Y = 12;
+const WIDTH = 200, HEIGHT = 44, GAP_X = 40, GAP_Y = 12;
 
 // Places the nodes of a tree: a layer for each depth, a parent in the middle of its children. Pure.
 export function layout(root) {
