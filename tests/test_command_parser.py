@@ -58,5 +58,19 @@ def test_the_help_ends_with_the_example(capsys: pytest.CaptureFixture[str]) -> N
         assert capsys.readouterr().out.endswith(f"\n{end}\n")
 
 
+@pytest.mark.parametrize("width", range(40, 80, 6))
+def test_the_help_cuts_no_word_at_a_hyphen(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    example = "shop start, then kubectl --kubeconfig ~/.shop-of-mine/kubeconfig get all"
+    parser = CommandParser(prog="shop", example=example)
+    parser.add_argument("--file", help="writes here what a shop that is open has; see shop-of-mine")
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--help"])
+    shown = capsys.readouterr().out.split()
+    assert {"~/.shop-of-mine/kubeconfig", "--kubeconfig", "shop-of-mine"} <= set(shown)
+
+
 def test_a_word_that_resembles_none_has_no_suggestion() -> None:
     assert (suggestion("xyzzy", ["start"]), suggestion("strat", ["start"])) == ("", "Did you mean start?")

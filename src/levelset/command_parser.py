@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import textwrap
 from collections.abc import Iterable
 from typing import Any, Final, NoReturn, TypeVar, overload
 
@@ -21,6 +22,16 @@ def suggestion(typed: str, known: Iterable[str]) -> str:
     return f"Did you mean {names[near[0]]}?" if near else ""
 
 
+class _WholeWords(argparse.HelpFormatter):
+    """A help whose words, such as options and paths, are never cut at a hyphen, so that they can be copied."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return textwrap.indent("\n".join(self._split_lines(text, width - len(indent))), indent)
+
+
 class CommandParser(argparse.ArgumentParser):
     """An argument parser with an example at the end of its help, and suggestions in its messages.
 
@@ -32,7 +43,7 @@ class CommandParser(argparse.ArgumentParser):
         shown = " ".join(one for one in (epilog, f"Example: {example}" if example else "") if one)
         self._known = list[str]()
         """The options and choices of this parser, and of its subcommands."""
-        super().__init__(epilog=shown or None, **options)
+        super().__init__(epilog=shown or None, **{"formatter_class": _WholeWords, **options})
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         """Adds an argument, as argparse does."""

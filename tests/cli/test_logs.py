@@ -150,7 +150,10 @@ async def test_kinds_names_and_namespaces_are_completed_from_the_server(monkeypa
         assert await completed("why", "-n", "other", "pod/") == []
         assert await completed("why", "pod", "w") == ["web"]  # as two words
         assert await completed("why", "pod/web", "") == await completed("why", "pod", "web", "") == []
-        assert await completed("logs", "") == ["pod/pair", "pod/web"]  # the only kind with a log
+        assert await completed("logs", "") == ["pair", "pod/pair", "pod/web", "web"]  # the only kind with a log
+        assert await completed("logs", "w") == ["web"]
+        assert await completed("logs", "pod", "w") == ["web"]
+        assert await completed("logs", "-n", "other", "w") == []
         assert "default" in await completed("why", "-n", "def")
 
 

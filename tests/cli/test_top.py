@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from levelset import Context, GiveUp
 from levelset.cli import live_view
 from levelset.cli.live_view import Frame, moved, show_live, visible
+from levelset.cli.output import table_lines
 from levelset.cli.top import TopView, top
 from levelset.runtime.manager import Manager
 from levelset.runtime.manager.process_records import FOLDER_VARIABLE
@@ -129,6 +130,15 @@ def test_a_view_that_is_longer_than_the_screen_scrolls_and_says_so() -> None:
     assert [moved(41, key, 50, 10) for key in ("j", "k", "b", "g")] == [41, 40, 33, 0]
     assert visible(lines, moved(0, "G", 50, 10), 10)[-2] == "49"
     assert moved(30, "", 5, 10) == 0  # the view has become shorter
+
+
+def test_the_head_of_a_table_stays_while_its_lines_scroll() -> None:
+    table = table_lines(("NAME", "AGE"), [(f"one-{number}", number) for number in range(20)])
+    lines = ["process 7", *table, "", "20 watches are synced"]
+    assert visible(lines, 0, 10)[:3] == ["process 7", "NAME     AGE", "one-0    0"]
+    assert visible(lines, 1, 10)[:2] == ["NAME     AGE", "one-0    0"]
+    assert visible(lines, 5, 10)[:2] == ["NAME     AGE", "one-4    4"]
+    assert visible(lines, len(lines) - 2, 10)[:2] == ["", "20 watches are synced"]
 
 
 def test_a_key_ends_the_view_and_the_terminal_is_as_before(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from levelset.cli.output import CommandFailed, heading, show_line
+from levelset.cli.output import CommandFailed, TableHead, heading, show_line
 
 __all__ = ["Frame", "every_option", "is_live", "moved", "show_live", "visible"]
 
@@ -96,14 +96,27 @@ def moved(first: int, key: str, count: int, height: int) -> int:
 
 
 def visible(lines: Sequence[str], first: int, height: int) -> list[str]:
-    """The lines from the first one on that fit; if not all do, the last line says so."""
+    """The lines from the first one on that fit; if not all do, the last line says so.
+
+    The head of a table stays where the table is scrolled.
+    """
     if len(lines) <= height:
         return list(lines)
-    shown = lines[first : first + height - 1]
+    shown = list(lines[first : first + height - 1])
+    if shown and (head := _head_above(lines, first)) is not None:
+        shown[0] = head
     return [
         *shown,
         heading(f"lines {first + 1} to {first + len(shown)} of {len(lines)}; j and k, or the arrows, scroll"),
     ]
+
+
+def _head_above(lines: Sequence[str], first: int) -> TableHead | None:
+    """The head of the table in which this line is; a table ends with an empty line."""
+    for line in reversed(lines[: first + 1]):
+        if isinstance(line, TableHead) or not line:
+            return line if isinstance(line, TableHead) else None
+    return None
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def _read_time(_: click.Context, option: click.Parameter, value: str | None) -> 
 
 
 @click.command()
-@object_argument(subresource="log")
+@object_argument(subresource="log", kind_of_names="pod")
 @click.option("-n", "--namespace", shell_complete=complete_namespaces, help="The namespace of the object.")
 @click.option("-f", "--follow", is_flag=True, help="Goes on with what is written, until Ctrl-C.")
 @click.option("--tail", type=click.IntRange(0), metavar="LINES", help="Only the last lines.")

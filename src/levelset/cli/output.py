@@ -23,6 +23,7 @@ __all__ = [
     "PROGRESS_DELAY",
     "CommandFailed",
     "Mark",
+    "TableHead",
     "UsageError",
     "ago",
     "durability_option",
@@ -104,11 +105,19 @@ def show_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         click.echo(line)
 
 
+class TableHead(str):
+    """The line of a table that names its columns, by which a view that scrolls finds it."""
+
+    __slots__ = ()
+
+
 def table_lines(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """The lines of that table."""
-    lines = [list(head), *([_cell(one) for one in row] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return ["   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    """The lines of that table; the first is a TableHead."""
+    cells = [list(head), *([_cell(one) for one in row] for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
+    padded = ("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+    first, *lines = (line.rstrip() for line in padded)
+    return [TableHead(first), *lines]
 
 
 def ago(seconds: float) -> str:

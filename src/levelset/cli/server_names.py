@@ -63,11 +63,16 @@ def complete_namespaces(ctx: click.Context, _: click.Parameter, incomplete: str)
 
 
 def complete_objects(
-    ctx: click.Context, _: click.Parameter, incomplete: str, *, subresource: str | None = None
+    ctx: click.Context,
+    _: click.Parameter,
+    incomplete: str,
+    *,
+    subresource: str | None = None,
+    kind_of_names: str | None = None,
 ) -> list[CompletionItem]:
     """The kinds that begin so, or after `KIND/` the names of its objects; of one kind alone its objects at once.
 
-    With `subresource` only kinds that have it.
+    With `subresource` only kinds that have it; with `kind_of_names` also the names of the objects of that kind.
     """
     kind: str = ctx.params.get("thing") or ""
     if "/" in kind:
@@ -75,16 +80,20 @@ def complete_objects(
     before = f"{kind}/" if kind else ""  # the kind is a word of its own
 
     async def find(client: "Client") -> Sequence[str]:
-        found = await _objects(client, before + incomplete, ctx.params.get("namespace"), subresource)
-        return [one.removeprefix(before) for one in found]
+        namespace = ctx.params.get("namespace")
+        found = [
+            one.removeprefix(before) for one in await _objects(client, before + incomplete, namespace, subresource)
+        ]
+        is_first = kind_of_names is not None and not kind and "/" not in incomplete
+        return sorted([*found, *await _names_alone(client, kind_of_names, namespace)]) if is_first else found
 
     return _items(_query(ctx, find), incomplete)
 
 
-def object_argument(*, subresource: str | None = None) -> Callable[[F], F]:
+def object_argument(*, subresource: str | None = None, kind_of_names: str | None = None) -> Callable[[F], F]:
     """Adds the argument KIND/NAME, passed as `thing`; two words are accepted as well, as kubectl does.
 
-    With `subresource` only kinds that have it are completed.
+    With `subresource` only kinds that have it are completed, and with `kind_of_names` names of that kind as well.
     """
     return click.argument(
         "thing",
@@ -92,7 +101,7 @@ def object_argument(*, subresource: str | None = None) -> Callable[[F], F]:
         nargs=-1,
         required=True,
         callback=_joined,
-        shell_complete=partial(complete_objects, subresource=subresource),
+        shell_complete=partial(complete_objects, subresource=subresource, kind_of_names=kind_of_names),
     )
 
 
@@ -130,6 +139,11 @@ async def _objects(client: "Client", incomplete: str, namespace: str | None, sub
     place = namespace if served.namespaced else None
     page = await client.list(OnlyMetadata(served.gvk), namespace=place, limit=_MOST_NAMES)
     return sorted({f"{word}/{one.metadata.name}" for one in page})
+
+
+async def _names_alone(client: "Client", kind: str, namespace: str | None) -> Sequence[str]:
+    """The names of the objects of the kind that a command means without one."""
+    return [one.rpartition("/")[2] for one in await _objects(client, f"{kind}/", namespace, None)]
 
 
 def _mapper(client: "Client") -> "RestMapper":

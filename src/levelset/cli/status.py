@@ -30,6 +30,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _GOOD: Final = frozenset({"done", "requeued", "gone"})
 _FAILED: Final = frozenset({"failed", "timed_out", "gave_up"})
+_COLUMNS: Final = {
+    "CONTROLLER": "name",
+    "KIND": "kind",
+    "READY": "is_ready",
+    "RUNNING": "running",
+    "QUEUED": "ready",
+    "DELAYED": "delayed",
+    "RECONCILES": "reconciles",
+    "FAILING": "failing",
+}
+"""The columns of the controllers, and where the admin API has them."""
+_CUT_OFF_LAST: Final = ("CONTROLLER", "READY", "FAILING", "QUEUED", "RUNNING", "DELAYED", "RECONCILES", "KIND")
+_WATCHED_COLUMNS: Final = {one: _COLUMNS[one] for one in _CUT_OFF_LAST}
+"""On a screen, which may be narrow, what fails comes before what can be cut off."""
 
 
 def _pid_option(function: F) -> F:
@@ -248,15 +262,14 @@ def _status_lines(found: Mapping[str, Any], *, is_watched: bool = False) -> list
     """The state of a manager; on a screen that is watched what fails comes first, and watches that are well are one."""
     members: Sequence[Mapping[str, Any]] = found.get("members") or ()
     role = ("member" if members else "leader") if found["is_leader"] else ("joining" if members else "standby")
-    columns = ("name", "kind", "is_ready", "running", "ready", "delayed", "reconciles", "failing")
+    columns = _WATCHED_COLUMNS if is_watched else _COLUMNS
     controllers: Sequence[Mapping[str, Any]] = found["controllers"]
     if is_watched:
         controllers = sorted(controllers, key=lambda one: (not one["failing"], one["is_ready"], not one["reconciles"]))
-    rows = [[one[column] for column in columns] for one in controllers]
-    head = ("CONTROLLER", "KIND", "READY", "RUNNING", "QUEUED", "DELAYED", "RECONCILES", "FAILING")
+    rows = [[one[column] for column in columns.values()] for one in controllers]
     errors = [error_line(error) for one in found["controllers"] for error in one["errors"]]
     first = [*errors, ""] if is_watched and errors else []
-    lines = [f"process {found['pid']}, {role}", *first, *table_lines(head, rows)]
+    lines = [f"process {found['pid']}, {role}", *first, *table_lines(tuple(columns), rows)]
     watches = [
         (one["name"], one["is_ready"], one["objects"], one["events"], _age(one["lag"]), one["error"])
         for one in found["watches"]
