@@ -95,6 +95,22 @@ def test_an_object_that_is_healthy_or_just_starting_is_not_ill(tree: Any) -> Non
     assert illness_of(tree, NOW) is None
 
 
+def test_a_namespace_that_is_stuck_says_what_is_left_in_it() -> None:
+    left = {"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 2 resource instances"}
+    done = {"type": "NamespaceDeletionContentFailure", "status": "False", "message": "all deleted"}
+    found = illness_of(
+        {
+            "metadata": {"name": "shop", "deletionTimestamp": ago(90)},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Terminating", "conditions": [done, left]},
+        },
+        NOW,
+    )
+    assert found is not None
+    assert found.is_stuck
+    assert found.message == "waits for kubernetes; pods. has 2 resource instances"
+
+
 GOOD_IF_FALSE = (
     *("Dangling", "ScalingLimited", "NetworkUnavailable", "MemoryPressure", "DisruptionTarget", "ReplicaFailure"),
     *("RollingOut", "ScalingUp", "Remediating", "InvalidRequest", "Issuing", "Preempted", "Fallback", "Disabled"),

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from levelset.client import MergePatch
-from levelset.dashboard import Dashboard, DashboardSource, problems
+from levelset.dashboard import Dashboard, DashboardSource, Queries, problems
 from levelset.dashboard.object_health import scan
-from levelset.objects import GroupVersionKind, Ref
+from levelset.objects import GroupVersionKind, Ref, Unstructured
 from levelset.objects.cached_object import CachedObject, decode_cached
 from levelset.runtime.cache.informer import Stats
 from levelset.runtime.controller import Controller
@@ -22,6 +22,7 @@ from levelset.runtime.manager import Manager, MemberReport
 from levelset.testing.virtual_time import virtual
 from tests.client.fixtures import Website, website
 from tests.dashboard.fixtures import TOKEN, get, open_client, open_dashboard, tree
+from tests.dashboard.test_owner_graph import remote
 
 WALL = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SITE: Ref[Any] = Ref(GroupVersionKind("example.dev", "v1", "Website"), "blog", "default")
@@ -214,3 +215,16 @@ async def test_the_problems_of_a_running_manager_are_served() -> None:
     assert [(one["category"], one["object"]["name"]) for one in found] == [("reconcile", "blog"), ("object", "web")]
     assert found[0]["message"] == "ValueError: no image for blog"
     assert found[0]["retryAt"] is not None
+
+
+async def test_beside_a_cluster_its_own_kinds_are_judged_too() -> None:
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": spec}
+    async with remote() as client:
+        made = await client.create(Unstructured(volume))
+        failed = {"phase": "Failed", "message": "the disk is gone"}
+        await client.patch(made.ref, MergePatch({"status": failed}), subresource="status")
+        found = await Queries(DashboardSource.of_client(client)).problems()
+    assert [(one["object"]["name"], one["title"], one["message"]) for one in found["problems"]] == [
+        ("disk", "Failed", "the disk is gone")
+    ]

@@ -109,7 +109,7 @@ def illness_of(tree: Any, now: datetime) -> Illness | None:
     """What is wrong with an object; None if it is healthy, or not for long enough."""
     meta, status = map_in(tree, "metadata"), map_in(tree, "status")
     if deleted := text_of(meta.get("deletionTimestamp")):
-        return _stuck_deletion(meta, deleted, now)
+        return _stuck_deletion(tree, deleted, now)
     state, tone = state_of(tree)
     conditions = maps_in(status, "conditions")
     culprit = _culprit(conditions, state)
@@ -139,13 +139,16 @@ def kind_and_name(gvk: GroupVersionKind, cached: CachedObject) -> dict[str, Any]
     return {"kind": kind_text(gvk), "name": cached.name, "namespace": cached.namespace}
 
 
-def _stuck_deletion(meta: Mapping[str, Any], deleted: str, now: datetime) -> Illness | None:
+def _stuck_deletion(tree: Any, deleted: str, now: datetime) -> Illness | None:
     if _age(deleted, now) <= STUCK_DELETION:
         return None
-    finalizers = meta.get("finalizers")
-    names = [one for one in finalizers if isinstance(one, str)] if is_list(finalizers) else []
-    waits = f"waits for {', '.join(names)}" if names else "has no finalizers"
-    return Illness("being deleted", waits, deleted, is_stuck=True)
+    # A namespace has its finalizers in its spec, and conditions that say what is left in it.
+    given = [map_in(tree, part).get("finalizers") for part in ("metadata", "spec")]
+    names = [one for part in given if is_list(part) for one in part if isinstance(one, str)]
+    left = [one for one in maps_in(map_in(tree, "status"), "conditions") if one.get("status") == "True"]
+    words = [f"waits for {', '.join(names)}" if names else "has no finalizers"]
+    words += [text_of(one.get("message")) for one in left if text_of(one.get("type")).endswith("Remaining")]
+    return Illness("being deleted", "; ".join(words), deleted, is_stuck=True)
 
 
 def _false_condition(conditions: list[dict[str, Any]], meta: Mapping[str, Any], now: datetime) -> Illness | None:

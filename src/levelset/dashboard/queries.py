@@ -63,7 +63,10 @@ _COUNTED_FOR: Final = 15.0
 _MOST_SCANNED: Final = 2_000
 """The objects of a kind without an informer that a scan lists."""
 _SCANNED_ELSEWHERE: Final = frozenset(
-    {"Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "PersistentVolumeClaim", "Node"}
+    {
+        *("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "HorizontalPodAutoscaler"),
+        *("PersistentVolumeClaim", "PersistentVolume", "Node", "Namespace", "APIService"),
+    }
 )
 """The built-in kinds that a scan lists on a server that is not in this process."""
 
