@@ -355,7 +355,8 @@ async def test_a_failure_that_repeats_is_shown_once_with_its_number() -> None:
     heads = [line for line in shown.splitlines() if line.startswith("fail")]
     assert len(heads) == 2  # the first because it has changed, the others because the last one failed
     assert re.search(rf": 7 times since {TIME}, the last failed in ", heads[1])
-    assert re.search(r"Website/default/blog: ValueError: no tea \(8 times; requeue after 900 s\)$", status.rstrip())
+    assert re.search(r"Website/default/blog: ValueError: no tea \(8 times; requeue after 15m\)$", status.rstrip())
+    assert shown.rstrip().endswith("then: requeue after 15m")
     assert [one["count"] for one in found["controllers"][0]["errors"]] == [8]
 
 

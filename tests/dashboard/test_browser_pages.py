@@ -387,6 +387,7 @@ async def test_a_recording_is_stepped_through_and_nothing_in_it_or_in_a_report_i
         await tab.click_text("button", "Back")
         await tab.text("step 4 of 5")
         await tab.wait("document.querySelector('[aria-current=step]') !== null")
+        assert await tab.run("getComputedStyle(document.querySelector('[aria-current=step]')).fontWeight") == "600"
         assert not await tab.run("document.title.includes('hacked') || document.querySelector('main img') !== null")
         assert not await is_wider_than_the_window(tab)
         assert browser.complaints == []

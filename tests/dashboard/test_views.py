@@ -154,6 +154,16 @@ def test_other_kinds_show_their_data_without_managed_fields() -> None:
     assert views.shown_tree(tree) == {**tree, "metadata": {}}
 
 
+def test_the_text_of_an_object_begins_with_its_name_and_has_no_annotations_where_all_are_hidden() -> None:
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    meta = {"resourceVersion": "7", "annotations": applied, "name": "blog", "namespace": "default"}
+    tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+    shown = views.shown_tree(tree)["metadata"]
+    assert shown == {"name": "blog", "namespace": "default", "resourceVersion": "7"}
+    assert next(iter(shown)) == next(iter(views.shown_tree(tree, is_whole=True)["metadata"])) == "name"
+    assert views.shown_tree(tree, is_whole=True)["metadata"] == meta
+
+
 def test_a_long_object_is_json_and_a_very_long_one_is_truncated() -> None:
     assert views.object_text({"a": "b"}) == {"language": "yaml", "text": "a: b\n", "isCut": False}
     assert views.object_text({"a": "b" * 100_000})["language"] == "json"

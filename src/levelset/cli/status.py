@@ -1,5 +1,6 @@
 """`levelset status`, `why KIND/NAME` and `trigger KIND/NAME`: clients of the admin API of running managers."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
@@ -30,6 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _GOOD: Final = frozenset({"done", "requeued", "gone"})
 _FAILED: Final = frozenset({"failed", "timed_out", "gave_up"})
+_LONG_TIME: Final = re.compile(r"\b([0-9]{3,}(?:\.[0-9]+)?) s$")
 _COLUMNS: Final = {
     "CONTROLLER": "name",
     "KIND": "kind",
@@ -290,7 +292,12 @@ def _status_lines(found: Mapping[str, Any], *, is_watched: bool = False) -> list
 def error_line(error: Mapping[str, Any]) -> str:
     """An error of a controller as a line, with the number of times that it was seen."""
     times = f"{error['count']} times; " if error.get("count", 1) > 1 else ""
-    return f"{mark('fail')} {error['at']} {error['object']}: {error['error']} ({times}{error['next']})"
+    return f"{mark('fail')} {error['at']} {error['object']}: {error['error']} ({times}{_next(error)})"
+
+
+def _next(reconcile: Mapping[str, Any]) -> str:
+    """What happens after it, with a long time in the units that a person reads."""
+    return _LONG_TIME.sub(lambda found: ago(float(found[1])), reconcile["next"])
 
 
 def _member_state(member: Mapping[str, Any]) -> str:
@@ -312,7 +319,7 @@ def _show_reconcile(reconcile: Mapping[str, Any], *, process: str = "") -> None:
         click.echo(f"       because {reason}")
     if reconcile["error"]:
         click.echo(f"       {reconcile['error']}")
-    click.echo(f"       then: {reconcile['next']}")
+    click.echo(f"       then: {_next(reconcile)}")
 
 
 def _age(seconds: float | None) -> str:

@@ -123,18 +123,22 @@ def status_fields(tree: Any) -> list[dict[str, str]]:
 def shown_tree(tree: Any, *, is_whole: bool = False) -> Any:
     """The tree to show: with masked data for a Secret, and unless it is whole without what only machines read.
 
-    That is managedFields, and the annotation in which kubectl stores what was applied last.
+    That is managedFields, and the annotation in which kubectl stores what was applied last. The name comes first.
     """
     if not is_map(tree):
         return tree
+    given = map_in(tree, "metadata")
     hidden = () if is_whole else ("managedFields",)
-    meta = {name: value for name, value in map_in(tree, "metadata").items() if name not in hidden}
+    named = {name: given[name] for name in ("name", "namespace") if name in given}
+    meta = {**named, **{name: value for name, value in given.items() if name not in hidden}}
     shown = {**tree, "metadata": meta}
     is_secret = tree.get("kind") == "Secret" and tree.get("apiVersion") == "v1"
     annotations = map_in(meta, "annotations")
     if _LAST_APPLIED in annotations and (is_secret or not is_whole):
         rest = {name: value for name, value in annotations.items() if name != _LAST_APPLIED}
         meta["annotations"] = {**rest, _LAST_APPLIED: "(hidden)"} if is_whole else rest
+        if not meta["annotations"]:
+            del meta["annotations"]
     if is_secret:
         for name in ("data", "stringData"):
             if name in tree:
