@@ -43,7 +43,8 @@ class CommandParser(argparse.ArgumentParser):
         shown = " ".join(one for one in (epilog, f"Example: {example}" if example else "") if one)
         self._known = list[str]()
         """The options and choices of this parser, and of its subcommands."""
-        super().__init__(epilog=shown or None, **{"formatter_class": _WholeWords, **options})
+        options.setdefault("formatter_class", _WholeWords)
+        super().__init__(epilog=shown or None, **options)
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         """Adds an argument, as argparse does."""

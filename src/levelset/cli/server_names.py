@@ -84,8 +84,9 @@ def complete_objects(
         found = [
             one.removeprefix(before) for one in await _objects(client, before + incomplete, namespace, subresource)
         ]
-        is_first = kind_of_names is not None and not kind and "/" not in incomplete
-        return sorted([*found, *await _names_alone(client, kind_of_names, namespace)]) if is_first else found
+        if kind_of_names is None or kind or "/" in incomplete:
+            return found
+        return sorted([*found, *await _names_alone(client, kind_of_names, namespace)])
 
     return _items(_query(ctx, find), incomplete)
 

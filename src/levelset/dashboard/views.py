@@ -130,7 +130,7 @@ def shown_tree(tree: Any, *, is_whole: bool = False) -> Any:
     given = map_in(tree, "metadata")
     hidden = () if is_whole else ("managedFields",)
     named = {name: given[name] for name in ("name", "namespace") if name in given}
-    meta = {**named, **{name: value for name, value in given.items() if name not in hidden}}
+    meta = named | {name: value for name, value in given.items() if name not in hidden}
     shown = {**tree, "metadata": meta}
     is_secret = tree.get("kind") == "Secret" and tree.get("apiVersion") == "v1"
     annotations = map_in(meta, "annotations")
