@@ -28,6 +28,7 @@ from scripts.corpus_sources import CACHE, fetch
 from scripts.e2e_suite import Expectations
 from scripts.kube_binaries import Missing
 from scripts.kube_server import serve
+from scripts.run_summary import run_summary
 
 from tests.corpus.answers import Fact, Played, play, prepare
 from tests.corpus.collection import Contents, Corpus, Source, join, read_sources
@@ -199,7 +200,7 @@ def _test(given: argparse.Namespace, contents: list[tuple[str, Contents]]) -> in
     skipped = sum(map(len, facts.values())) - len(compared)
     print(f"played in {time.monotonic() - began:.0f} s; {skipped} recorded answers are of modules that are not here")
     costs = our_costs(contents)
-    different = compare_costs(read_costs(), costs)
+    different = compare_costs(read_costs(), costs, is_whole=len(contents) == len(facts))
     print(f"{sum(map(len, costs.values()))} costs of rules in {len(costs)} schemas, {len(different)} schemas differ")
     expected = read_expectations()
     changed = different + surprises(expected["answers"], {one.name: one.agrees for one in compared})
@@ -224,10 +225,8 @@ def main(arguments: list[str]) -> int:
     began = time.monotonic()
     contents, missing = fetch_all(sources)
     print(f"{len(contents)} of {len(sources)} modules, in {time.monotonic() - began:.0f} s", flush=True)
-    for why in missing:
-        print(f"skipped: {why}")
     if not contents:
-        print("Nothing was tested: the files come from the Go module proxy (see above).")
+        print("\n".join([*missing, "Nothing was tested: the files come from the Go module proxy (see above)."]))
         return 0
     if given.record:
         if missing or given.source:
@@ -236,7 +235,9 @@ def main(arguments: list[str]) -> int:
         record(join(contents))
         record_costs(contents)
         return 0
-    return _test(given, contents)
+    code = _test(given, contents)
+    print("\n".join(run_summary(began, [*missing, *(["models (--no-models)"] if given.no_models else [])])))
+    return code
 
 
 if __name__ == "__main__":

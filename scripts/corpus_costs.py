@@ -34,11 +34,11 @@ def our_costs(contents: Sequence[tuple[str, Contents]]) -> Costs:
     return {key: _in_order(estimated_costs(schema)) for key, schema in _schemas(contents)}
 
 
-def compare_costs(recorded: Costs, ours: Costs) -> list[str]:
-    """The schemas whose costs differ, each with its first difference."""
+def compare_costs(recorded: Costs, ours: Costs, *, is_whole: bool = False) -> list[str]:
+    """The schemas whose costs differ, each with its first difference; of the whole corpus also those that are gone."""
     found: list[str] = []
-    for key, costs in ours.items():
-        theirs = recorded.get(key, [])
+    for key in {**ours, **recorded} if is_whole else ours:
+        costs, theirs = ours.get(key, []), recorded.get(key, [])
         if costs != theirs:
             pairs = [pair for pair in zip(theirs, costs, strict=False) if pair[0] != pair[1]]
             found.append(f"costs {key}: {len(theirs)} and {len(costs)} rules, {pairs[:1]}")

@@ -28,6 +28,7 @@ from typing import Final, Literal
 
 from scripts.kube_binaries import Missing, build
 from scripts.levelset_server import ROOT, run_levelset
+from scripts.run_summary import run_summary
 
 __all__ = ["Expectations", "Outcome", "main", "outcome_of", "read_expectations"]
 
@@ -45,6 +46,8 @@ _WHY: Final = re.compile(
     r"^  \[(?:FAILED|TIMEDOUT|INTERRUPTED|PANICKED)\] (?!in \[)(.*?)\n  In \[", re.MULTILINE | re.DOTALL
 )
 
+_BY_ITSELF: Final = "the suite skips it by itself"
+
 Result = Literal["passed", "failed", "skipped"]
 
 
@@ -60,12 +63,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Expectations:
-    """The specs of a target: those that are run, and by reason others that are skipped, and those that fail."""
+    """The specs of a target: those that are run, and by reason others that are skipped, and those that fail.
+
+    Those that vary may pass or fail on any server.
+    """
 
     select: tuple[str, ...] = ()
     otherwise: str = "not selected"
     skip: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     fail: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    varies: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def skipped(self, spec: str) -> str:
         """Why the spec is not run; empty if it is."""
@@ -75,6 +82,10 @@ class Expectations:
     def failing(self, spec: str) -> str:
         """Why the spec is known to fail; empty if it must pass."""
         return _reason(self.fail, spec)
+
+    def varying(self, spec: str) -> str:
+        """Why the spec may pass or fail; empty if it must do one of them."""
+        return _reason(self.varies, spec)
 
 
 def _reason(table: dict[str, tuple[str, ...]], spec: str) -> str:
@@ -102,7 +113,7 @@ def outcome_of(spec: str, output: str, seconds: float, *, limit: float | None = 
     if passed and not failed and limit is None:
         return Outcome(spec, "passed", "", seconds)
     if found and not failed and limit is None:
-        return Outcome(spec, "skipped", "the suite skips it by itself", seconds)
+        return Outcome(spec, "skipped", _BY_ITSELF, seconds)
     reason = _WHY.search(output)
     text = " ".join(reason[1].split()) if reason else " ".join(output.split())[-300:]
     if limit is not None:
@@ -218,8 +229,6 @@ def report(target: str, expected: Expectations, outcomes: Sequence[Outcome]) -> 
         print(f"{name:24}{counts['passed']:8}{counts['failed']:8}{counts['skipped']:8}")
     total = Counter(one.result for one in outcomes)
     print(f"{'all':24}{total['passed']:8}{total['failed']:8}{total['skipped']:8}")
-    for why, count in Counter(one.why for one in outcomes if one.result == "skipped").most_common():
-        print(f"skipped {count}: {why}")
     surprises: list[str] = []
     for one in outcomes:
         known = expected.failing(one.spec)
@@ -227,6 +236,8 @@ def report(target: str, expected: Expectations, outcomes: Sequence[Outcome]) -> 
             print(f"failed ({known or 'NEW'}): {one.spec}\n    {one.why}")
         if (one.result == "failed" and not known) or (one.result == "passed" and known):
             surprises.append(f"{target}: began to {'fail' if one.result == 'failed' else 'pass'}: {one.spec}")
+        if one.result == "skipped" and one.why == _BY_ITSELF:
+            surprises.append(f"{target}: is skipped by the suite, and selected: {one.spec}")
     return surprises
 
 
@@ -245,18 +256,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=3, help="how many specs run at once")
     parser.add_argument("--limit", type=float, default=480.0, help="seconds for each spec; one waits for five minutes")
     given = parser.parse_args(arguments)
+    began, skipped = time.monotonic(), list[str]()
     try:
         specs = conformance_specs(build(["e2e.test"])["e2e.test"])
         surprises: list[str] = []
         for target, expected in read_expectations().items():
             if given.target in (target, "all"):
                 chosen = [spec for spec in specs if re.search(given.focus, spec)]
-                surprises += report(target, expected, run_target(target, expected, chosen, given))
+                outcomes = run_target(target, expected, chosen, given)
+                surprises += report(target, expected, outcomes)
+                skipped += [f"on {target}: {one.why}" for one in outcomes if one.result == "skipped"]
     except Missing as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    for line in surprises:
-        print(line)
+    print("\n".join([*surprises, *run_summary(began, skipped)]))
     return 1 if surprises else 0
 
 

@@ -27,6 +27,7 @@ from typing import Final, NamedTuple
 
 from scripts.e2e_suite import Expectations, Outcome, Result
 from scripts.kube_binaries import KUBERNETES_VERSION, Missing, build
+from scripts.run_summary import run_summary
 
 from levelset.apiserver.envtest import write_assets
 
@@ -77,8 +78,10 @@ def read_junit(suite: str, text: str) -> Iterator[Outcome]:
         bad = [one for one in case if one.tag in ("failure", "error")]
         name = case.get("name", "")
         if name.startswith("[It]") or bad:
-            result: Result = "failed" if bad else "skipped" if case.find("skipped") is not None else "passed"
-            why = " ".join((bad[0].get("message") or bad[0].text or "").split())[:400] if bad else ""
+            skipped = case.findall("skipped")
+            result: Result = "failed" if bad else "skipped" if skipped else "passed"
+            why = " ".join((one.get("message") or one.text or "") for one in (bad or skipped)[:1])
+            why = " ".join(why.split())[:400]
             yield Outcome(f"{suite}: {name.removeprefix('[It] ')}", result, why, float(case.get("time", "0")))
 
 
@@ -232,6 +235,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--focus", default="", help="only specs that match this regular expression")
     given = parser.parse_args(arguments)
     _PLACE.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
     runs: list[Run] = []
     try:
         check_port()
@@ -246,7 +250,10 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     found = surprises(read_expectations(), runs)
-    print("\n".join(["", *table(runs), *found, f"logs: {_PLACE}"]))
+    skipped = [
+        f"{one.target}, {each.spec}: {each.why}" for one in runs for each in one.outcomes if each.result == "skipped"
+    ]
+    print("\n".join(["", *table(runs), *found, f"logs: {_PLACE}", *run_summary(began, skipped)]))
     return 1 if found else 0
 
 

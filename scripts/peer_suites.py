@@ -31,6 +31,7 @@ import msgspec
 from scripts.e2e_suite import Expectations, Outcome, Result
 from scripts.kube_binaries import Missing, build
 from scripts.levelset_server import ROOT, run_levelset
+from scripts.run_summary import run_summary
 
 __all__ = [
     "Suite",
@@ -82,13 +83,14 @@ def read_suites(path: Path = HERE / "suites.toml") -> dict[str, Suite]:
 
 
 def read_expectations(path: Path = HERE / "expectations.toml") -> dict[str, Expectations]:
-    """The tests that fail, and those that are not run, each by reason, by suite."""
+    """The tests that fail, those that may, and those that are not run, each by reason, by suite."""
     tables = tomllib.loads(path.read_text("utf-8"))
     return {
         name: Expectations(
             (".",),
             skip={why: tuple(patterns) for why, patterns in table.get("skip", {}).items()},
             fail={why: tuple(patterns) for why, patterns in table.get("fail", {}).items()},
+            varies={why: tuple(patterns) for why, patterns in table.get("varies", {}).items()},
         )
         for name, table in tables.items()
     }
@@ -98,8 +100,10 @@ def read_pytest_report(text: str) -> Iterator[Outcome]:
     """The tests of a report of pytest."""
     for case in ET.fromstring(text).iter("testcase"):
         bad = [one for one in case if one.tag in ("failure", "error")]
-        result: Result = "failed" if bad else "skipped" if case.find("skipped") is not None else "passed"
-        why = " ".join((bad[0].get("message") or bad[0].text or "").split())[:400] if bad else ""
+        skipped = case.findall("skipped")
+        result: Result = "failed" if bad else "skipped" if skipped else "passed"
+        why = " ".join((one.get("message") or one.text or "") for one in (bad or skipped)[:1])
+        why = " ".join(why.split())[:400]
         name = f"{case.get('classname', '')}.{case.get('name', '')}".lstrip(".")
         yield Outcome(name, result, why, float(case.get("time", "0")))
 
@@ -118,7 +122,8 @@ def surprises(suite: str, expected: Expectations, outcomes: Sequence[Outcome]) -
     lines: list[str] = []
     for one in outcomes:
         known = bool(expected.failing(one.spec))
-        if one.result != "skipped" and known != (one.result == "failed"):
+        is_new = known != (one.result == "failed") and not expected.varying(one.spec)
+        if one.result != "skipped" and is_new:
             lines.append(f"{suite}: began to {'pass' if known else 'fail'}: {one.spec} {one.why}".rstrip())
     return lines
 
@@ -285,22 +290,25 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     _LOGS.mkdir(parents=True, exist_ok=True)
     lines, news = [f"\n{'suite':24}{'passed':>8}{'failed':>8}{'skipped':>8}{'s':>8}"], list[str]()
-    try:
-        for name in given.suite or suites:
-            expected, began = expectations.get(name, Expectations((".",))), time.monotonic()
+    start, skipped = time.monotonic(), list[str]()
+    for name in given.suite or suites:
+        expected, began = expectations.get(name, Expectations((".",))), time.monotonic()
+        try:
             outcomes = run_suite(suites[name], expected, given)
-            counts = Counter(one.result for one in outcomes)
-            cells = "".join(f"{counts[word]:8}" for word in ("passed", "failed", "skipped"))
-            lines.append(f"{suites[name].package:24}{cells}{time.monotonic() - began:8.0f}")
-            for one in outcomes:
-                if one.result == "failed":
-                    print(f"failed ({expected.failing(one.spec) or 'NEW'}): {one.spec}\n    {one.why}", flush=True)
-            news += surprises(name, expected, outcomes)
-    except Missing as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    print("\n".join([*lines, *news, f"logs: {_LOGS}"]))
-    return 1 if news else 0
+        except Missing as error:
+            skipped.append(f"all of {name}: {error}")
+            continue
+        counts = Counter(one.result for one in outcomes)
+        cells = "".join(f"{counts[word]:8}" for word in ("passed", "failed", "skipped"))
+        lines.append(f"{suites[name].package:24}{cells}{time.monotonic() - began:8.0f}")
+        for one in outcomes:
+            if one.result == "failed":
+                known = expected.failing(one.spec) or expected.varying(one.spec) or "NEW"
+                print(f"failed ({known}): {one.spec}\n    {one.why}", flush=True)
+        skipped += [f"of {name}: {one.why}" for one in outcomes if one.result == "skipped"]
+        news += surprises(name, expected, outcomes)
+    print("\n".join([*lines, *news, f"logs: {_LOGS}", *run_summary(start, skipped)]))
+    return 2 if len(lines) == 1 else 1 if news else 0
 
 
 if __name__ == "__main__":

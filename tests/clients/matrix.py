@@ -11,10 +11,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+
+from scripts.run_summary import run_summary
 
 from tests.clients.builds import find_built
 from tests.clients.environments import ROOT, Client, find_clients
@@ -59,11 +62,13 @@ class Outcome:
 
 
 def main(words: list[str]) -> int:
+    began = time.monotonic()
     outcomes: list[Outcome] = []
     for client in chain(find_clients(words), find_built(words)):
         print(f"{client.name} ...", file=sys.stderr, flush=True)
         outcomes.append(run(client) if client.command else Outcome(client.name, {}, client.failure, client.absent))
-    print("\n".join(table(outcomes)))
+    skipped = [f"{one.client}: {one.skipped}" for one in outcomes if one.skipped]
+    print("\n".join([*table(outcomes), *run_summary(began, skipped)]))
     return 0 if all(outcome.is_good for outcome in outcomes) and any(outcome.verbs for outcome in outcomes) else 1
 
 

@@ -25,6 +25,7 @@ def test_a_schema_whose_costs_differ_is_named_with_the_first_difference() -> Non
     assert compare_costs(recorded, {"a": [1, 2, 3]}) == []
     assert compare_costs(recorded, {"a": [1, 4, 5]}) == ["costs a: 3 and 3 rules, [(2, 4)]"]
     assert compare_costs(recorded, {"new": [1]}) == ["costs new: 0 and 1 rules, []"]
+    assert compare_costs(recorded, {"a": [1, 2, 3]}, is_whole=True) == ["costs b: 1 and 0 rules, []"]
 
 
 def test_costs_of_thousands_of_rules_are_recorded() -> None:

@@ -36,6 +36,11 @@ def test_a_spec_that_begins_to_pass_or_to_fail_is_reported() -> None:
     assert report("up", Expectations(("Job",)), [failed]) == [f"up: began to fail: {SPEC}"]
 
 
+def test_a_selected_spec_that_the_suite_skips_by_itself_is_reported() -> None:
+    skipped = outcome_of(SPEC, "0 Passed | 0 Failed | 0 Pending", 1.0)
+    assert report("up", Expectations(("Job",)), [skipped]) == [f"up: is skipped by the suite, and selected: {SPEC}"]
+
+
 def test_a_spec_is_skipped_with_the_reason_of_the_list() -> None:
     expected = Expectations(("Job",), "needs a cluster", {"slow": (r"Job should run",)})
     assert expected.skipped(SPEC) == "slow"

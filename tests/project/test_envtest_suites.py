@@ -19,7 +19,7 @@ JUNIT = """<?xml version="1.0"?>
 def test_the_specs_of_ginkgo_are_read_from_its_report() -> None:
     assert list(read_junit("client", JUNIT)) == [
         Outcome("client: Client should create", "passed", "", 0.25),
-        Outcome("client: Client should wait", "skipped"),
+        Outcome("client: Client should wait", "skipped", "later"),
         Outcome("client: Client should fail", "failed", "Expected true", 2.0),
     ]
 
