@@ -40,7 +40,17 @@ def test_an_object_of_another_type_is_rejected(words: dict[str, Any]) -> None:
                 "(core.ConfigMap): unknown conversion"
             ),
         ),
-        ({"apiVersion": "v2"}, "the API version in the data (v2) does not match the expected API version (v1)"),
+        (
+            {"apiVersion": "v2"},
+            (
+                'ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for '
+                'version "v2" in scheme "pkg/runtime/scheme.go:111"'
+            ),
+        ),
+        (
+            {"apiVersion": "__internal"},
+            "the API version in the data (__internal) does not match the expected API version (v1)",
+        ),
     ],
 )
 def test_an_object_of_another_type_is_named_as_by_kube_apiserver(words: dict[str, Any], problem: str) -> None:

@@ -104,10 +104,16 @@ def test_another_content_type_is_not_supported(media: str) -> None:
     assert (caught.value.code, caught.value.reason) == (415, "UnsupportedMediaType")
 
 
-@pytest.mark.parametrize("data", [b"", b"{nonsense", b"[]", b'"text"', b"null", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("data", [b"", b"{nonsense", b"[]", b'"text"', b"\xff", b"[" * 100_000])
 def test_a_body_that_is_not_an_object_is_a_bad_request(data: bytes) -> None:
     with pytest.raises(BadRequest):
         read_object(body(data))
+
+
+def test_a_null_is_an_empty_object_of_a_built_in_kind_as_in_go() -> None:
+    assert read_object(body(b"null")).tree == {}
+    with pytest.raises(BadRequest):
+        read_object(body(b"null"), custom=True)
 
 
 @pytest.mark.parametrize("data", [b"", b"a: b: c", b"- 1", b"a: 1\n---\nb: 2\n"])

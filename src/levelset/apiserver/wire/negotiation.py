@@ -202,7 +202,9 @@ def read_object(request: Request, *, custom: bool = False) -> DecodedBody:
             tree = decode_tree(data)
         except BadObject as error:
             raise _unreadable(error) from error
-        return DecodedBody(tree if tree.__class__ is dict else _object(tree), find_duplicates(data, tree), data)
+        if tree.__class__ is not dict:
+            return DecodedBody({} if tree is None and not custom else _object(tree))  # Go decodes null as nothing
+        return DecodedBody(tree, find_duplicates(data, tree), data)
     if media == YAML:
         repeated: list[str] = []
         tree = _object(read_text(request.body, media, repeated))

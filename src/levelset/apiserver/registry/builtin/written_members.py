@@ -45,6 +45,8 @@ _BITS: Final = {"int32": 32}
 _RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"  # any JSON, which is no struct
 _TIMES: Final = frozenset(f"io.k8s.apimachinery.pkg.apis.meta.v1.{name}" for name in ("Time", "MicroTime"))
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+# Definitions are stored as JSON, which tells an empty list from an absent one; protobuf, as all others are, does not.
+_STORED_AS_JSON: Final = "io.k8s.apiextensions-apiserver."
 
 
 _Plan = tuple[bool, tuple[tuple[str, "Members"], ...]]
@@ -85,6 +87,7 @@ class Members:
         present: frozenset[str] = frozenset(),
         *,
         values: "Members | None" = None,
+        has_empty_lists: bool = False,
     ) -> None:
         self.omitted, self.present = omitted, present
         self.below = _Below(schemas, values)
@@ -99,6 +102,8 @@ class Members:
         self.zeros = tuple(_find_zeros(schemas, structs, present))
         """What Go writes for an absent member: null for a list, map, time or pointer, an empty struct, "", 0 or "0"."""
         self.pointers = frozenset(_find_pointers(schemas, structs, present))
+        if has_empty_lists:
+            self.pointers |= self.lists & present
         """Those of them that are null only if they are absent, and not if they are empty."""
         self.always = frozenset(name for name, _ in self.zeros)
         self.is_plain = not (structs or self.zeros) and values is None
@@ -411,7 +416,7 @@ def _members_of(schema: Any) -> Members | None:
 def _struct(name: str, schemas: Mapping[str, Any]) -> Members:
     omitted, present = _table().get(name, ((), ()))
     known = [one for one in present if _reference(schemas.get(one, {})) != _RAW]
-    return Members(schemas, frozenset(omitted), frozenset(known))
+    return Members(schemas, frozenset(omitted), frozenset(known), has_empty_lists=name.startswith(_STORED_AS_JSON))
 
 
 def _reference(schema: Any) -> str:
