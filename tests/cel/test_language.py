@@ -53,8 +53,8 @@ VALUES = [
     ("self.?b.c.orValue('none')", "d"),
     ("self[?'a'].hasValue()", True),
     ("l[?9].hasValue()", False),
-    ("[1, ?self.?a, ?self.?z]", [1, 1]),
-    ("{'k': 1, ?'z': self.?z}", {"k": 1}),
+    ("[dyn(1), ?self.?a, ?self.?z]", [1, 1]),
+    ("{'k': dyn(1), ?'z': self.?z}", {"k": 1}),
     # errors are swallowed where something else decides
     ("false && 1 / 0 > 0", False),
     ("1 / 0 > 0 && false", False),

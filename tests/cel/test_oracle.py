@@ -26,6 +26,7 @@ from levelset.cel import (
     list_of,
     map_of,
 )
+from levelset.cel.errors import BadProgram
 from tests.cel.expressions import expressions
 
 RECORDED = Path(__file__).with_name("recorded.json")
@@ -36,6 +37,8 @@ VALUES: dict[str, Any] = {"x": 4, "d": 2.5, "s": "b-c", "p": True, "l": [1, 2, 0
 def ours(text: str) -> Any:
     try:
         program = compile_rule(text, KNOWN, None)
+    except BadProgram:
+        return "error"  # a conversion of a constant, which Go computes before anything is evaluated
     except CompileError:
         return "compile error"
     try:

@@ -1,6 +1,6 @@
 """The type checker of CEL: assigns a type to every sub-expression and resolves the overloads of every call.
 
-Messages are those of cel-go. Also checks literal patterns, timestamps and durations at compile time (`check_literals`).
+Messages are those of cel-go.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from levelset.cel.errors import BadProgram, CompileError, EvaluationError, Issue
-from levelset.cel.library.regexes import compile_pattern
+from levelset.cel.errors import CompileError, Issue
 from levelset.cel.syntax_tree import (
     Bind,
     Call,
@@ -24,7 +23,6 @@ from levelset.cel.syntax_tree import (
     OptMap,
     Select,
     Struct,
-    walk,
 )
 from levelset.cel.types import (
     BOOL,
@@ -44,10 +42,9 @@ from levelset.cel.types import (
     param,
     type_of,
 )
-from levelset.cel.values import MAX_TIME, MIN_TIME, Uint, parse_duration, parse_timestamp
-from levelset.re2 import BadRegex
+from levelset.cel.values import Uint
 
-__all__ = ["Bindings", "check", "check_literals", "qualified"]
+__all__ = ["Bindings", "check", "qualified"]
 
 _NULLABLE = frozenset(("null_type", "object", "opaque", "timestamp", "duration", "optional"))
 
@@ -67,13 +64,10 @@ class Bindings:
     def __len__(self) -> int:
         return len(self._bound)
 
-    def undo(self, size: int) -> list[tuple[str, Type]]:
-        """Discards the bindings beyond this number of them, and returns them, the latest first."""
-        return [self._bound.popitem() for _ in range(len(self._bound) - size)]
-
-    def redo(self, undone: list[tuple[str, Type]]) -> None:
-        """Makes discarded bindings again."""
-        self._bound.update(reversed(undone))
+    def undo(self, size: int) -> None:
+        """Discards the bindings beyond this number of them."""
+        for _ in range(len(self._bound) - size):
+            self._bound.popitem()
 
     def find(self, kind: Type) -> Type:
         """The type that a type variable is bound to, resolved one level deep."""
@@ -83,12 +77,19 @@ class Bindings:
 
     def final(self, kind: Type) -> Type:
         """The type with all type variables substituted; unbound ones become dyn."""
+        return self._substituted(kind, DYN)
+
+    def known(self, kind: Type) -> Type:
+        """The type with all type variables substituted that are bound by now."""
+        return self._substituted(kind, None)
+
+    def _substituted(self, kind: Type, unbound: Type | None) -> Type:
         found = self.find(kind)
         if found.kind == "param":
-            return DYN
+            return unbound or found
         if not found.params:
             return found
-        params = tuple(map(self.final, found.params))
+        params = tuple(self._substituted(each, unbound) for each in found.params)
         return found if all(map(_is, params, found.params)) else replace(found, params=params)
 
     def applied(self, overload: Overload, types: list[Type]) -> Type | None:
@@ -267,21 +268,21 @@ class _Checker:
         return self._resolve(node, types, [each for each in overloads if each.is_method == (node.target is not None)])
 
     def _resolve(self, node: Call, types: list[Type], overloads: list[Overload]) -> Type:
-        """The result type of the only matching overload; dyn if several match with different result types."""
+        """The result type of the matching overloads; dyn if they have different ones.
+
+        As upstream, the first match decides what type variables are: the items of `[]` are those of the first overload.
+        """
         results: list[Type] = []
-        before = len(self.bindings)
-        after: list[tuple[str, Type]] = []
         for overload in overloads:
+            before = len(self.bindings)
             result = self.bindings.applied(overload, types)
-            if result is not None:
-                node.overloads.append(overload)
-                results.append(self.bindings.final(result) if len(overloads) > 1 else result)
-            undone = self.bindings.undo(before)
-            after = after if result is None else undone
+            if result is None:
+                self.bindings.undo(before)
+                continue
+            node.overloads.append(overload)
+            results.append(self.bindings.known(result) if len(overloads) > 1 else result)
         if not results:
             return self._mismatch(node, types)
-        if len(results) == 1:
-            self.bindings.redo(after)
         return results[0] if all(results[0].same(other) for other in results) else DYN
 
     def _mismatch(self, node: Call, types: list[Type]) -> Type:
@@ -426,37 +427,3 @@ _VISITS: Mapping[type, Callable[[_Checker, Any], Type]] = {
     Bind: _Checker.bind,
     OptMap: _Checker.opt_map,
 }
-
-
-_PARSERS: dict[str, Callable[[str], object]] = {"duration": parse_duration, "timestamp": parse_timestamp}
-_PATTERNS = frozenset(("matches", "find", "findAll"))
-
-
-def check_literals(text: str, tree: Node) -> None:
-    """Raises CompileError for an invalid pattern, timestamp or duration that is written as a literal."""
-    found = [issue for node in walk(tree) if isinstance(node, Call) for issue in _issues(text, node)]
-    if found:
-        raise CompileError(text, found)
-
-
-def _issues(text: str, node: Call) -> list[Issue]:
-    arguments = node.arguments if node.target is None else [node.target, *node.arguments]
-    place = 1 if node.function in _PATTERNS else 0
-    literal = arguments[place] if len(arguments) > place else None
-    if node.function == "timestamp" and isinstance(literal, Literal) and type(literal.value) is int:
-        is_time = MIN_TIME <= literal.value * 10**9 <= MAX_TIME
-        return [] if is_time else [Issue(literal.position, "invalid timestamp argument")]
-    if not isinstance(literal, Literal) or not isinstance(literal.value, str):
-        return []
-    try:
-        if node.function in _PATTERNS:
-            compile_pattern(literal.value)
-        elif node.function in _PARSERS and node.target is None:
-            _PARSERS[node.function](literal.value)
-    except BadRegex as error:
-        if node.function != "matches":
-            raise BadProgram(text, literal.position, str(error)) from None
-        return [Issue(literal.position, f"invalid matches argument: {error}")]
-    except EvaluationError:
-        return [Issue(literal.position, f"invalid {node.function} argument")]
-    return []

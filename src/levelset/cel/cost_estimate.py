@@ -283,7 +283,7 @@ def _checked(_: list[Estimate]) -> Estimate:
 
 
 def _product(parts: list[Estimate]) -> Estimate:
-    return Estimate(parts[0].span * parts[1].span + _ONE)
+    return Estimate((parts[0].span * parts[1].span).scaled(1) + _ONE)  # rounded to a double, as upstream
 
 
 def _twice_product(parts: list[Estimate]) -> Estimate:
@@ -415,6 +415,11 @@ def estimate(tree: Node, variables: Mapping[str, Type]) -> Cost:
     return Cost(found.least, found.most)
 
 
+def _of_variable(bound: Estimate) -> Estimate:
+    """What a variable is; the size that the schema has for its path counts before that of what it was bound to."""
+    return replace(bound, size=None) if bound.declared is not None else bound
+
+
 class _Estimator:
     def __init__(self, scope: dict[str, Estimate], root: Type | None) -> None:
         self._scope = scope
@@ -437,9 +442,7 @@ class _Estimator:
         return Estimate(size=fixed(size), literal=node.value)
 
     def ident(self, node: Ident) -> Estimate:
-        found = self._scope.get(node.name, Estimate())
-        # The size that the schema has for a variable's path counts before the one of what it was bound to.
-        return replace(found, cost=fixed(1), size=None if found.declared is not None else found.size)
+        return replace(_of_variable(self._scope.get(node.name, Estimate())), cost=fixed(1))
 
     def select(self, node: Select) -> Estimate:
         if node.named is not None:
@@ -509,7 +512,7 @@ class _Estimator:
         least = around if node.macro in ("all", "exists") else body.cost.least + 1
         rounds = over.span * SizeRange(min(least, most.most), most.most)
         size = fixed(1) if node.macro in ("all", "exists", "exists_one") else over.span
-        selected = body.span if node.macro != "filter" else names[node.names[0]].span
+        selected = body.span if node.macro != "filter" else _of_variable(names[node.names[0]]).span
         value = SizeRange(0, selected.most) if start >= 10 else None
         return Estimate(over.cost + fixed(start + end) + rounds, size, fixed(1) if value else None, value)
 

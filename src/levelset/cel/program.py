@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 
 from levelset.cel import compiler
-from levelset.cel.checker import check, check_literals
+from levelset.cel.checker import check
 from levelset.cel.compiler import FAILURES, Generator
 from levelset.cel.cost_estimate import estimate
 from levelset.cel.errors import CompileError, CostExceeded, EvaluationError, Issue
 from levelset.cel.library.functions import FUNCTIONS
+from levelset.cel.literals import check_literals
 from levelset.cel.parser import MAX_LENGTH, parse
 from levelset.cel.syntax_tree import Ident, Node, walk
 from levelset.cel.types import BOOL, Type
