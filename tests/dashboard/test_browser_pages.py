@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -90,6 +92,17 @@ async def test_problems_come_first_and_disappear_when_they_are_solved(tmp_path: 
         await tab.go("#/")
         await tab.text("All healthy")
         await tab.wait("document.title === 'Overview \u00b7 levelset'", 3)
+
+
+async def test_a_warning_that_repeats_says_how_often_it_came_and_when_last(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, client, browser):
+        about = {"apiVersion": "v1", "kind": "ConfigMap", "name": "one", "namespace": "default"}
+        at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        meta = {"type": "Warning", "reason": "Unhealthy", "message": "no answer", "count": 57, "lastTimestamp": at}
+        await client.create(tree("v1", "Event", "one.1", **meta, involvedObject=about))
+        tab = await browser.open(url)
+        text = " ".join((await tab.text("Unhealthy")).split())
+        assert re.search(r"ConfigMap default/one Unhealthy 57 times, the last \d+s ago no answer", text)
 
 
 async def test_a_controller_has_a_page_with_its_problems_its_charts_and_its_reconciles(tmp_path: Path) -> None:

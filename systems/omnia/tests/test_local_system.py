@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,14 @@ async def send(address: str, message: str) -> dict[str, Any]:
     assert head.startswith(b"HTTP/1.1 200"), head
     answer: dict[str, Any] = json.loads(rest)
     return answer
+
+
+async def test_each_kind_is_watched_once() -> None:
+    async with local_omnia() as local:
+        watched = [one.name.removesuffix(" (metadata only)") for one in local.manager.cluster.stats()]
+    assert {"apps/v1 Deployment", "v1 Service"} <= set(watched)
+    # The node needs the content of Secrets; Omnia has their metadata only, since it must not cache keys on a cluster.
+    assert [name for name, times in Counter(watched).items() if times > 1] == ["v1 Secret"]
 
 
 async def test_the_agent_runs_in_every_order_of_creation() -> None:

@@ -50,12 +50,18 @@ export function Problem({ of }) {
   return html`<li data-of=${of.tone}>
     <p><span class="category">${of.category}</span> <${ObjectLink} to=${of.object} label=${of.object && fullName(of.object)} />
       ${" "}<strong>${of.object ? of.title : html`<a href=${toPlace(of)}>${of.title}</a>`}</strong>
-      <span class="quiet"> ${of.since ? html`for <${Age} at=${of.since} />` : ""}
-        ${of.times > 1 ? `, ${of.times} times` : ""}
+      <span class="quiet"> <${When} of=${of} />
         ${of.retryAt ? html`, retried <${In} at=${of.retryAt} />` : ""}</span></p>
     ${of.message ? html`<p class="message">${of.message}</p>` : ""}
     <${Also} word="also" all=${of.others} /><${Also} word="so" all=${of.above} end="not ready" />
   </li>`;
+}
+
+// A state lasts; events happen, and the last of them counts.
+function When({ of }) {
+  if (!of.since) return "";
+  if (of.category !== "event") return html`for <${Age} at=${of.since} />`;
+  return html`${of.times > 1 ? `${of.times} times, the last ` : ""}<${Age} at=${of.since} /> ago`;
 }
 
 const MOST_ALSO = 4;
