@@ -11,7 +11,7 @@ from levelset.objects import MicroTime
 from levelset_dcp.engines.models import ContainerInfo, ContainerStatusName, EngineHealth, HealthName, PortBinding
 from levelset_dcp.kinds import Container, ContainerSpec, ContainerState, EnvVar, HealthProbeResult
 from levelset_dcp.names import KEY, uid_of
-from levelset_dcp.workloads.health_probes import is_new_result
+from levelset_dcp.workloads.health_probes import with_result
 from levelset_dcp.workloads.modes import container_policy
 
 __all__ = [
@@ -202,18 +202,10 @@ def probed(result: HealthProbeResult) -> Change:
     """Applies the result of a probe."""
 
     def change(observed: ObservedContainer) -> ObservedContainer | None:
-        return (
-            replace(observed, results=_with(observed.results, result))
-            if is_new_result(observed.results, result)
-            else None
-        )
+        results = with_result(observed.results, result)
+        return None if results is None else replace(observed, results=results)
 
     return change
-
-
-def _with(results: tuple[HealthProbeResult, ...], result: HealthProbeResult) -> tuple[HealthProbeResult, ...]:
-    others = [one for one in results if one.probe_name != result.probe_name]
-    return tuple(sorted([*others, result], key=lambda one: one.probe_name))
 
 
 def _with_native(
@@ -226,7 +218,7 @@ def _with_native(
     at = MicroTime.of(health.at or now)
     reason = health.output or f"the health check of the image reports {health.status}"
     result = HealthProbeResult(probe_name=RUNTIME_PROBE, outcome=outcome, timestamp=at, reason=reason)  # type: ignore[arg-type]  # one of the three
-    return _with(results, result) if is_new_result(results, result) else results
+    return with_result(results, result) or results
 
 
 def name_of(container: Container) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from levelset import replace
 from levelset_dcp.ide import SessionState
 from levelset_dcp.kinds import EnvVar, Executable, ExecutableState, ExecutableStatus, HealthProbeResult
-from levelset_dcp.workloads.health_probes import is_new_result
+from levelset_dcp.workloads.health_probes import with_result
 from levelset_dcp.workloads.modes import executable_policy
 from levelset_dcp.workloads.workload_status import health_of, micro_time, workload_conditions
 from levelset_machine import Ended, Identity
@@ -174,10 +174,8 @@ def probed(result: HealthProbeResult) -> Change:
     """Applies the result of a probe."""
 
     def change(observed: ObservedRun) -> ObservedRun | None:
-        if not is_new_result(observed.results, result):
-            return None
-        others = [one for one in observed.results if one.probe_name != result.probe_name]
-        return replace(observed, results=tuple(sorted([*others, result], key=lambda one: one.probe_name)))
+        results = with_result(observed.results, result)
+        return None if results is None else replace(observed, results=results)
 
     return change
 

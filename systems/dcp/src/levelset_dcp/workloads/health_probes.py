@@ -8,7 +8,7 @@ from levelset_dcp.kinds import HealthProbe, HealthProbeResult, HealthStatus
 from levelset_dcp.workloads.templates import TemplateContext, evaluate
 from levelset_machine import Check, Command, ExecCheck, HttpCheck, ProbeSchedule
 
-__all__ = ["is_new_result", "parse_duration", "probe_check", "probe_schedule", "probes_health"]
+__all__ = ["is_new_result", "parse_duration", "probe_check", "probe_schedule", "probes_health", "with_result"]
 
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -60,3 +60,13 @@ def is_new_result(results: Sequence[HealthProbeResult], result: HealthProbeResul
     """Whether the outcome or the reason of a probe has changed; the timestamp does not count."""
     known = next((one for one in results if one.probe_name == result.probe_name), None)
     return known is None or (known.outcome, known.reason) != (result.outcome, result.reason)
+
+
+def with_result(
+    results: Sequence[HealthProbeResult], result: HealthProbeResult
+) -> tuple[HealthProbeResult, ...] | None:
+    """The results with a new one; None if it is not new."""
+    if not is_new_result(results, result):
+        return None
+    others = [one for one in results if one.probe_name != result.probe_name]
+    return tuple(sorted([*others, result], key=lambda one: one.probe_name))
