@@ -95,6 +95,12 @@ CONTEXT = TemplateContext(root=WEB, functions={"portFor": port, "addressFor": ad
         ("{{/* a }} comment */}}x", "x"),
         ("{{/* nothing */}}x", "x"),
         ('{{ "quoted \\"text\\"" }}', 'quoted "text"'),
+        ("{{ .Labels.none }}|{{ print .Labels.none }}|{{ or nil }}", "<no value>|<nil>|<no value>"),
+        ('{{ if .Labels.none }}a{{ else }}b{{ end }}{{ eq .Labels.none "" }}', "bfalse"),
+        ("{{ eq .Spec.MonitorPID nil }} {{ ne .Labels nil }}", "true true"),
+        ("{{ 0x1F }} {{ 1e3 }} {{ print 2.0 -1.5 }} {{ 1e21 }}", "31 1000 2 -1.5 1e+21"),
+        ('{{ printf "%+d|%.0f|%+.1f|%05d" 2 2.4 1.5 -3 }}', "+2|2|+1.5|-0003"),
+        ('{{ with index .Labels "none" }}a{{ else with index .Labels "tier" }}{{ . }}{{ end }}', "front"),
     ],
 )
 def test_a_template_is_evaluated(text: str, value: str) -> None:
@@ -108,6 +114,9 @@ def test_a_template_is_evaluated(text: str, value: str) -> None:
         "{{ portFor 3 }}", '{{ portFor "db" "db" }}', "{{ .Spec }}", '{{ index .Spec.Args "x" }}',
         "{{ index .Spec.Args 9 }}", '{{ "open }}', "{{ .ObjectMeta }}", "{{ .name }}",
         "{{ .Name }} {{ if }}", "{{ .Name }} {{", "{{-", "{{ (.Name }}", "{{ .Name | }}", "{{ .Name }}{{ end }}",
+        "{{ index .Labels .Annotations }}", "{{ index .Labels 1 }}", "{{ index .Spec.Args true }}", "{{ nil }}",
+        "{{ eq .Labels .Labels }}", "{{ eq .Spec.MonitorPID 1 }}", "{{ lt true false }}", "{{ len .Labels.none }}",
+        "{{ ne 1 2 3 }}", '{{ printf "%#v" 1 }}', "{{ with .Name }}{{ else if .Name }}{{ end }}", "{{ .Labels.a.b }}",
         '{"a": {{"b": 1}}}', "{{ (index .Spec.Args 0).X }}", pytest.param("{{" + "(" * 9999, id="many parentheses"),
         pytest.param("{{ if true }}" * 999, id="many branches"),
     ],

@@ -14,6 +14,7 @@ from msgspec import Struct
 from levelset.errors import LevelsetError
 
 __all__ = [
+    "ABSENT",
     "BUILTINS",
     "BadTemplate",
     "Branch",
@@ -32,6 +33,14 @@ Function: TypeAlias = Callable[[list[object]], object]
 
 class BadTemplate(LevelsetError):
     """A template that cannot be parsed or evaluated; the message names what is wrong."""
+
+
+class _Absent(Struct, frozen=True):
+    """The class of ABSENT."""
+
+
+ABSENT: Final = _Absent()
+"""What a map without this key has, and `nil`: Go prints `<no value>`, and `<nil>` for a pointer without a value."""
 
 
 class Field(Struct, frozen=True):
@@ -78,16 +87,19 @@ _DEEPEST: Final = 32
 _OPEN: Final = re.compile(r"\{\{(-(?=\s))?\s*")
 _CLOSE: Final = re.compile(r"(\s-)?\}\}")
 _TOKEN: Final = re.compile(
-    r"""\s*(?:(?P<text>"(?:[^"\\\n]|\\.)*")|(?P<raw>`[^`]*`)|(?P<number>[+-]?[0-9]+(?:\.[0-9]+)?(?![\w.]))"""
+    r"""\s*(?:(?P<text>"(?:[^"\\\n]|\\.)*")|(?P<raw>`[^`]*`)|(?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)(?![\w.]))"""
     r"""|(?P<field>(?:\.[A-Za-z_]\w*)+|\.(?!\w))|(?P<variable>\$\w*(?:\.[A-Za-z_]\w*)*)|(?P<name>[A-Za-z_]\w*)"""
     r"""|(?P<mark>:=|[|()=,]))"""
 )
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
-_WORDS: Final = {"true": True, "false": False, "nil": None}
+_WORDS: Final = {"true": True, "false": False, "nil": ABSENT}
 _CHOOSING: Final = ("and", "or")
 """The functions that evaluate only as many operands as they need."""
 _UNSUPPORTED: Final = ("range", "define", "template", "block", "break", "continue")
+_LARGEST_PLAIN: Final = 1e21
+"""From here on Go writes numbers with an exponent."""
+_NUMERIC: Final = "dxXobf"
 _VERB: Final = re.compile(r"%([-+ 0#]*)([0-9]{0,3})(?:\.([0-9]{1,3}))?(.)", re.DOTALL)
 
 
@@ -180,8 +192,8 @@ class _Parser:
             piece = self.left.pop()
             assert isinstance(piece, _Action), "a keyword is in an action"
             if len(piece.tokens) > 1:  # else if ...: the inner branch consumes the end
-                if piece.tokens[1][1] not in ("if", "with"):
-                    raise BadTemplate(f"unexpected {piece.tokens[1][1]} after else")
+                if piece.tokens[1][1] != word:
+                    raise BadTemplate(f"unexpected {piece.tokens[1][1]} after the else of {word}")
                 return Branch(condition, then, (self._branch(piece.tokens[1:], depth + 1),), word == "with")
             otherwise = self.nodes(depth + 1)
         if self.keyword() != "end":
@@ -210,6 +222,8 @@ def _pipeline(tokens: Sequence[tuple[str, str, bool]], depth: int = 0) -> Pipeli
         position += 1
     if not all(commands):
         raise BadTemplate("a value is missing")
+    if any(one[0] == Literal(ABSENT) for one in commands):
+        raise BadTemplate("nil is no value of its own, but an argument only")
     return Pipeline(tuple(tuple(one) for one in commands))
 
 
@@ -230,7 +244,8 @@ def _operand(kind: str, word: str) -> Operand:
         case "raw":
             return Literal(word[1:-1])
         case "number":
-            return Literal(float(word) if "." in word else int(word))
+            is_float = "x" not in word.lower() and any(one in word for one in ".eE")
+            return Literal(float(word) if is_float else int(word, 16 if "x" in word.lower() else 10))
         case "field":
             return Field(tuple(one for one in word.split(".") if one))
         case "variable" if word == "$" or word.startswith("$."):
@@ -258,7 +273,8 @@ class _Evaluation:
                 case str():
                     yield node
                 case Pipeline():
-                    yield _shown(self._value(node, dot))
+                    value = self._value(node, dot)
+                    yield "<no value>" if value is ABSENT else _shown(value)
                 case Branch(condition, then, otherwise, is_with):
                     value = self._value(condition, dot)
                     if _is_true(value):
@@ -312,18 +328,20 @@ class _Evaluation:
 
 def _is_true(value: object) -> bool:
     is_plain = isinstance(value, str | int | float | list | tuple | Mapping)
-    return bool(cast("Any", value)) if is_plain else value is not None
+    return bool(cast("Any", value)) if is_plain else value is not None and value is not ABSENT
 
 
 def _shown(value: object) -> str:
     """A value as Go prints it."""
     match value:
-        case None:
+        case None | _Absent():
             return "<nil>"
         case bool():
             return "true" if value else "false"
-        case str() | int() | float():
+        case str() | int():
             return str(value)
+        case float():
+            return f"{value:.17g}" if value.is_integer() and abs(value) < _LARGEST_PLAIN else repr(value)
         case list() | tuple():
             return f"[{' '.join(_shown(one) for one in cast('Sequence[object]', value))}]"
         case Mapping():
@@ -338,16 +356,16 @@ def _index(arguments: list[object]) -> object:
         raise BadTemplate("index needs a map or a list")
     value, *keys = arguments
     for key in keys:
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and isinstance(key, str):
             fields: Mapping[Any, Any] = cast("Any", value)
             value = fields.get(key, "")
-        elif isinstance(value, list | tuple) and isinstance(key, int):
+        elif isinstance(value, list | tuple) and isinstance(key, int) and not isinstance(key, bool):
             items = cast("Sequence[Any]", value)
             if not 0 <= key < len(items):
                 raise BadTemplate(f"index out of range: {key}")
             value = items[key]
         else:
-            raise BadTemplate("index needs a map, or a list and a number")
+            raise BadTemplate("index needs a map and a text, or a list and a number")
     return value
 
 
@@ -362,9 +380,16 @@ def _printf(arguments: list[object]) -> str:
             return "%"
         if not values:
             raise BadTemplate(f"printf: no value for {found[0]}")
-        text = _verb(verb, values.pop(), precision)
+        if "#" in flags or " " in flags:
+            raise BadTemplate(f"printf: {found[0]} is not supported")
+        value = values.pop()
+        text = _verb(verb, value, precision)
+        if "+" in flags and verb in _NUMERIC and cast("float", value) >= 0:
+            text = f"+{text}"
         if "-" in flags:
             return text.ljust(int(width or 0))
+        if "0" in flags and verb in _NUMERIC:
+            return text.zfill(int(width or 0))  # the sign stays first
         return text.rjust(int(width or 0), "0" if "0" in flags and verb != "s" else " ")
 
     made = _VERB.sub(one, arguments[0])
@@ -386,7 +411,7 @@ def _verb(verb: str, value: object, precision: str | None) -> str:
         case "d" | "x" | "X" | "o" | "b" if isinstance(value, int) and not isinstance(value, bool):
             return format(value, verb)
         case "f" if isinstance(value, float):
-            return f"{value:.{precision or 6}f}"
+            return f"{value:.{6 if precision is None else int(precision)}f}"
         case _:
             raise BadTemplate(f"printf: %{verb} is not supported for {_shown(value)}")
 
@@ -394,21 +419,40 @@ def _verb(verb: str, value: object, precision: str | None) -> str:
 def _equal(arguments: list[object]) -> bool:
     if len(arguments) < 2:
         raise BadTemplate("eq needs two values")
-    return any(_comparable(arguments[0], one) and arguments[0] == one for one in arguments[1:])
+    return any(_is_same(arguments[0], one) for one in arguments[1:])
 
 
-def _comparable(left: object, right: object) -> bool:
-    kinds = [bool if isinstance(one, bool) else type(one) for one in (left, right)]
-    if None not in (left, right) and kinds[0] is not kinds[1]:
+def _unequal(arguments: list[object]) -> bool:
+    if len(arguments) != 2:
+        raise BadTemplate("ne needs two values")
+    return not _equal(arguments)
+
+
+def _is_same(left: object, right: object) -> bool:
+    kinds = [_kind_of(one) for one in (left, right)]
+    if kinds[0] != kinds[1] and ABSENT in (left, right):
+        return False
+    if kinds[0] != kinds[1]:
         raise BadTemplate(f"{_shown(left)} and {_shown(right)} have different types")
-    return True
+    if kinds[0] is not None:
+        return left == right
+    are_nil = [one is None or one is ABSENT for one in (left, right)]
+    if not all(are_nil) and ABSENT not in (left, right):
+        raise BadTemplate("maps and lists cannot be compared")
+    return all(are_nil)
+
+
+def _kind_of(value: object) -> type | None:
+    """The type by which values are compared; None for what is no text, number or boolean."""
+    return next((one for one in (bool, str, int, float) if isinstance(value, one)), None)
 
 
 def _ordered(compare: Callable[[Any, Any], bool], name: str) -> Function:
     def function(arguments: list[object]) -> bool:
-        if len(arguments) != 2 or not all(isinstance(one, str | int | float) for one in arguments):
+        if len(arguments) != 2 or any(_kind_of(one) in (bool, None) for one in arguments):
             raise BadTemplate(f"{name} needs two texts or two numbers")
-        _comparable(*arguments)
+        if _kind_of(arguments[0]) is not _kind_of(arguments[1]):
+            raise BadTemplate(f"{_shown(arguments[0])} and {_shown(arguments[1])} have different types")
         return compare(*arguments)
 
     return function
@@ -446,11 +490,11 @@ BUILTINS: Final[Mapping[str, Function]] = {
     "le": _ordered(lambda left, right: left <= right, "le"),
     "len": _only(_length, "len"),
     "lt": _ordered(lambda left, right: left < right, "lt"),
-    "ne": lambda arguments: not _equal(arguments),
+    "ne": _unequal,
     "not": _only(lambda value: not _is_true(value), "not"),
     "print": _print,
     "printf": _printf,
     "println": lambda arguments: " ".join(_shown(one) for one in arguments) + "\n",
-    "urlquery": lambda arguments: quote_plus(_print(arguments)),
+    "urlquery": lambda arguments: quote_plus("<no value>" if arguments == [ABSENT] else _print(arguments)),
 }
 """The functions of every template; `and` and `or` are part of the language."""

@@ -16,7 +16,7 @@ from levelset import Condition, Object, Ref, set_condition
 from levelset.errors import LevelsetError
 from levelset.objects import remove_condition
 from levelset_dcp.kinds import Container, ContainerExec, Executable, HealthProbe, Service
-from levelset_dcp.workloads.go_templates import BadTemplate, Function, Node, parse_template, render
+from levelset_dcp.workloads.go_templates import ABSENT, BadTemplate, Function, Node, parse_template, render
 from levelset_dcp.workloads.service_producers import producers
 
 __all__ = [
@@ -156,7 +156,7 @@ def _member(value: object, name: str) -> list[object]:
     """The member of an object or a map in a list, or an empty list; Go's names differ in capitals only."""
     if isinstance(value, Mapping):
         fields: Mapping[str, Any] = cast("Mapping[str, Any]", value)
-        return [fields.get(name, "")]
+        return [fields.get(name, ABSENT)]
     if not isinstance(value, Struct):
         return []
     pairs = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
