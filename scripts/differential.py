@@ -24,10 +24,13 @@ __all__ = ["main"]
 async def _run(server: Server, given: argparse.Namespace) -> int:
     began = time.monotonic()
     seeds = [f"{given.seed}-{number}" for number in range(given.sequences)]
-    shown = 0
+    shown, known = 0, set[str]()
 
     def progress(report: fuzzer.Report) -> None:
         nonlocal shown
+        known.update(names := report.groups.keys() - known)
+        for name in names:
+            print(f"{time.monotonic() - began:6.0f} s  {name}   [{report.groups[name][0].seed}]", flush=True)
         if report.all.sequences >= shown + 500:
             shown = report.all.sequences
             print(f"{time.monotonic() - began:6.0f} s  {report.all}", flush=True)

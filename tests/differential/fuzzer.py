@@ -52,6 +52,9 @@ class Tally:
     requests: int = 0
     sequences: int = 0
     different: int = 0
+    stretch: int = 0
+    longest: int = 0
+    """Requests in a row without a difference: since the last one, and the most."""
 
     @property
     def agreement(self) -> float:
@@ -60,13 +63,19 @@ class Tally:
     def count(self, trial: Trial) -> None:
         self.requests += trial.compared
         self.sequences += 1
-        self.different += trial.differs and not trial.intended
+        is_different = trial.differs and not trial.intended
+        self.different += is_different
+        self.stretch += trial.compared - is_different
+        self.longest = max(self.longest, self.stretch)
+        if is_different:
+            self.stretch = 0
 
     def __str__(self) -> str:
         whole = self.sequences - self.different
         return (
             f"{self.requests} requests in {self.sequences} sequences, {self.different} differ"
-            f" ({self.agreement:.2%} agree, {whole / max(self.sequences, 1):.2%} of the sequences)"
+            f" ({self.agreement:.2%} agree, {whole / max(self.sequences, 1):.2%} of the sequences),"
+            f" {self.longest} in a row agree"
         )
 
 
@@ -78,6 +87,8 @@ class Report:
     builtin: Tally = field(default_factory=Tally)
     statuses: Counter[int] = field(default_factory=Counter)
     intended: Counter[str] = field(default_factory=Counter)
+    unrepeated: list[str] = field(default_factory=list[str])
+    """The seeds of sequences that differed, and did not when they were run again."""
     groups: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
 
 
@@ -111,6 +122,12 @@ async def fuzz(
             seed = waiting.pop()
             steps = grammar.sequence(known, seed)
             trial = await compare(steps, theirs, ours)
+            if trial.differs and not trial.intended:
+                again = await compare(steps, theirs, ours)
+                if not again.differs or again.intended or again.compared != trial.compared:
+                    # Sequences that run at the same time take the same ports, and one that waits crosses a second.
+                    report.unrepeated.append(seed)
+                    trial = again
             count(report, seed, steps, trial)
             progress(report)
 
@@ -161,6 +178,7 @@ def show(report: Report, limit: int = 40) -> str:
     """The groups, most frequent first, each with its smallest example."""
     lines = [str(report.all), f"  of built-in kinds: {report.builtin}"]
     lines += [f"  intended: {count} x {reason}" for reason, count in report.intended.most_common()]
+    lines += [f"  differed once, and not again: {' '.join(report.unrepeated)}"] if report.unrepeated else []
     lines += [f"  statuses: {dict(report.statuses.most_common())}"]
     coarse: Counter[str] = Counter()
     for name, found in report.groups.items():

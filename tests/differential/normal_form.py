@@ -82,6 +82,19 @@ class Known:
         if prefix and name and str(name).startswith(prefix) and len(name) > len(prefix):
             self.generated[name] = f"{prefix}<generated>"
 
+    def learn_refused(self, sent: Any, body: Any) -> None:
+        """Remembers the name that was generated for an object that was refused."""
+        prefix, name = _member(sent, "metadata", "generateName"), _member(body, "details", "name")
+        is_name = isinstance(prefix, str) and prefix and isinstance(name, str) and name.startswith(prefix)
+        if is_name and len(name) == len(prefix) + 5:
+            self.generated[name] = f"{prefix}<generated>"
+
+
+def _member(tree: Any, *names: str) -> Any:
+    for name in names:
+        tree = tree.get(name) if isinstance(tree, dict) else None
+    return tree
+
 
 def decoded(answer: Answer) -> Any:
     """The body as data; text that is neither JSON nor YAML stays text."""

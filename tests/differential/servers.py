@@ -75,6 +75,8 @@ async def run_step(server: Server, number: int, step: Step, known: Known) -> Any
     found = decoded(answer)
     if answer.status < 300 and (step.get("query") or {}).get("dryRun") != "All":
         known.learn(number, found)
+    elif answer.status == 422:
+        known.learn_refused(step.get("body"), found)
     return normal_form(answer, found, known, has_body=bool(body))
 
 

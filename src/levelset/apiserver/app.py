@@ -41,6 +41,7 @@ from levelset.apiserver.wire.protobuf import PROTOBUF
 from levelset.apiserver.wire.request_paths import RequestPath, parse_request_path
 from levelset.apiserver.wire.status_errors import (
     NoRoute,
+    UnknownResource,
     as_api_error,
     no_such_resource,
     page_not_found,
@@ -396,7 +397,7 @@ async def _deprecated_later(outcome: Awaitable[Response], text: str) -> Response
 
 
 def _warn_of_deprecation(error: ApiError, text: str) -> None:
-    if not isinstance(error, NoRoute):  # found before it is known that the kind is deprecated
+    if not isinstance(error, NoRoute | UnknownResource):  # found before it is known that the kind is deprecated
         error.warnings = (text, *error.warnings)
 
 

@@ -394,10 +394,10 @@ def _complete_review(call: Call, metadata: Tree, version: str) -> None:
 def _review(call: Call) -> Response:
     """Evaluates a review (an object that is a question, such as SelfSubjectAccessReview); nothing is stored."""
     state, served, request = call.state, call.served, call.request
-    if len(request.body) > access_reviews.MAX_REVIEW_BYTES:
-        raise too_large(access_reviews.MAX_REVIEW_BYTES)
     chosen = negotiate(request.headers.find("accept"), "part")
     options = options_of_body(request, "CreateOptions", custom=False)
+    if len(request.body) > access_reviews.MAX_REVIEW_BYTES:
+        raise too_large(access_reviews.MAX_REVIEW_BYTES)
     try:
         body = read_object(request)
     except BadRequest as error:
@@ -492,7 +492,11 @@ async def _delete(call: Call) -> Response:
     tree = delete.response_body(call.served, deleted)
     # 202 only for the deprecated `orphanDependents: false`, while the deletion is pending.
     status = 202 if not deleted.gone and options.orphan_dependents is False else 200
-    response = render_tree(call.state, call.served, call.request, chosen=chosen, tree=tree, status=status)
+    try:
+        response = render_tree(call.state, call.served, call.request, chosen=chosen, tree=tree, status=status)
+    except ApiError as error:  # it has no such representation
+        error.warnings = tuple(warnings)
+        raise
     warnings += [] if options.admission is None else options.admission.warnings
     return _with_warnings(response, warnings) if warnings else response
 
@@ -640,8 +644,9 @@ def _first_warnings(warnings: Iterable[str]) -> Iterator[str]:
 
 
 def warning_text(text: str) -> str:
-    """The value of a Warning header: one line of printable ASCII in quotes."""
-    plain = "".join(one if " " <= one <= "~" else "?" for one in text[:_MAX_WARNING])
+    """The value of a Warning header: one line of printable text in quotes, in UTF-8 as upstream."""
+    plain = "".join(one if one.isprintable() else "?" for one in text[:_MAX_WARNING])
+    plain = plain.encode("utf-8", "replace").decode("latin-1")
     return '299 - "' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

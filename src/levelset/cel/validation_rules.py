@@ -293,7 +293,7 @@ def _is_unrelated(parent: Schema, suffix: str) -> bool:
     """Whether a part of new values has no part of old ones that it replaces."""
     if suffix == "items":
         return parent.get("x-kubernetes-list-type") != "map"
-    return suffix != "additionalProperties" and parent.get("x-kubernetes-map-type") not in (None, "granular")
+    return suffix != "additionalProperties" and parent.get("x-kubernetes-map-type") not in (None, "granular", "atomic")
 
 
 class _Builder:
@@ -618,6 +618,10 @@ class _Check:
 
     def _rules(self, node: RuleNode, path: str, pair: tuple[Any, Any], past: _Correlation | None) -> None:
         (new, old), (value, former) = pair, pair
+        if not is_map(new) and node.kind == "object":  # which only an object of another kind can have
+            problem = "invalid data, expected a map for the provided schema with type=object evaluating rule"
+            self.findings += [Finding(path, _INVALID, f"{problem}: {rule.shown}", node.kind) for rule in node.rules]
+            return
         if node.convert is not None:
             try:
                 value, former = node.convert(new), None if old is None else node.convert(old)

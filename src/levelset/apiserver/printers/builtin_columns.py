@@ -269,7 +269,8 @@ def _slice_endpoints(tree: Object, _: datetime) -> str:
 
 
 def _slice_ports(tree: Object, _: datetime) -> str:
-    return _first_few([str(number(one, "port") or "*") for one in listed(tree, "ports")], "<unset>")
+    found = [one.get("port") if one.get("port") is not None else one.get("name", "*") for one in listed(tree, "ports")]
+    return _first_few(found, "<unset>") or "<unset>"
 
 
 def _first_few(found: list[Any], nothing: str = "<none>") -> str:

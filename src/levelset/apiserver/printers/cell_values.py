@@ -5,6 +5,7 @@ Also formats ages and durations as kubectl prints them: 37s, 5m12s, 4h, 3d.
 
 from collections.abc import Iterable
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, cast
 
 from levelset.errors import BadTime
@@ -71,20 +72,21 @@ def labels(tree: Any) -> str:
     """A map of labels as `a=1,b=2`; `<none>` if there are none."""
     if not is_map(tree) or not tree:
         return "<none>"
-    return joined(f"{name}={value}" for name, value in sorted(tree.items()))
+    return joined(sorted([f"{name}={value}" for name, value in tree.items()]))  # as texts: "a.b=" is before "a="
 
 
 def selector(tree: Any) -> str:
     """A label selector as kubectl writes it; `<none>` if it selects everything."""
     wanted = cast("dict[str, Any]", at(tree, "matchLabels") or {})
-    parts = [f"{name}={value}" for name, value in sorted(wanted.items())] if is_map(wanted) else []
+    parts = [(name, f"{name}={value}") for name, value in wanted.items()] if is_map(wanted) else []
     for one in listed(tree, "matchExpressions"):
         key, operator, values = text(one, "key"), text(one, "operator"), listed(one, "values")
         if operator in _OPERATORS:
-            parts.append(f"{key} {_OPERATORS[operator]} ({joined(sorted(map(str, values)))})")
+            parts.append((key, f"{key} {_OPERATORS[operator]} ({joined(sorted(map(str, values)))})"))
         else:
-            parts.append(key if operator == "Exists" else f"!{key}")
-    return joined(parts) or "<none>"
+            parts.append((key, key if operator == "Exists" else f"!{key}"))
+    parts.sort(key=itemgetter(0))
+    return joined(part for _, part in parts) or "<none>"
 
 
 def containers(spec: Any) -> str:

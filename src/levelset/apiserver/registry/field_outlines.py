@@ -241,6 +241,6 @@ def _written(value: Any, members: Members | None, shape: Shape, *, is_always: bo
     }
     if not is_always:
         for name, zero in members.zeros:
-            if zero is None and name in members.lists and name not in written and not is_granular(shape.member(name)):
-                written[name] = None
+            if name not in written and not (name in members.lists and is_granular(shape.member(name))):
+                written[name] = zero
     return written

@@ -74,7 +74,9 @@ class DecodedObject(msgspec.Struct, frozen=True, gc=False):
     """Whether the fields of the object are tracked: it and an ignored status have the types of the schema."""
 
 
-def check_type(served: ServedResource, tree: Tree, options: WriteOptions | None = None) -> None:
+def check_type(
+    served: ServedResource, tree: Tree, options: WriteOptions | None = None, *, old: Tree | None = None
+) -> None:
     """Checks apiVersion and kind against the endpoint; objects of built-in kinds may leave them out.
 
     With `options`, an object of another version of its kind is warned of, as upstream, which decodes it first.
@@ -101,8 +103,13 @@ def check_type(served: ServedResource, tree: Tree, options: WriteOptions | None 
         if not isinstance(kind, str):
             raise Undecodable(f"{kind!r} is not the kind of this endpoint, {served.kind}")
         causes = [field_errors.invalid("kind", kind, f"must be {served.kind}")]
-        if served.rules.expressions is not None:  # as upstream, which neither sets defaults nor validates the rest
-            causes += served.rules.expressions(tree, None, causes)
+        # As upstream, which neither sets defaults nor validates the rest, but for rules and what lists have twice.
+        schema = served.schema()
+        found = [] if schema is None else schema.validate(cast("Tree", copy_tree(tree)))
+        twice = [one for one in found if one.reason == "FieldValueDuplicate"]
+        if served.rules.expressions is not None:
+            causes += served.rules.expressions(tree, old, causes)
+        causes += twice
         raise status_errors.invalid(served, _name(tree), causes, kind=kind)
     tree["apiVersion"], tree["kind"] = served.api_version, served.kind
 

@@ -96,6 +96,14 @@ _IGNORED_BY_STATUS: Final = {
     "labels": FieldSet.of(path("metadata", "labels"), path("spec")),
     "": FieldSet.of(path("spec")),
 }
+_OF_CONDITIONS: Final = FieldSet.of(path("status", "conditions"))
+_OF_CERTIFICATE: Final = FieldSet.of(path("status", "certificate"))
+_NOT_OF_PODS: Final = FieldSet.of(path("metadata", "deletionTimestamp"), path("metadata", "ownerReferences"))
+_ALSO_IGNORED: Final = {
+    ("", "Pod", "status"): _NOT_OF_PODS,
+    ("certificates.k8s.io", "CertificateSigningRequest", "status"): _OF_CONDITIONS,
+    ("certificates.k8s.io", "CertificateSigningRequest", "approval"): _OF_CERTIFICATE,
+}
 _OF_DELETION: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _NOTHING: Final[Tree] = {}
 _METADATA_CONTENT: Final = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
@@ -120,17 +128,20 @@ def decode_new(served: ServedResource, namespace: str | None, tree: Tree, option
             check_name_and_namespace(tree, namespace)
             raise
         dropped = meta.read_metadata(tree)
+        names, warned = tuple(tree) if dropped and not served.custom else (), len(options.warnings)
         decoded = apply_schema_to_new(served, tree, options, dropped=dropped)
+        if names:
+            _order_as_sent(options.warnings, warned, names)
     except RecursionError:
         raise Undecodable("the object is nested too deeply") from None
     check_name_and_namespace(tree, namespace)
     return decoded
 
 
-def _check_type(served: ServedResource, tree: Tree, options: WriteOptions) -> None:
+def _check_type(served: ServedResource, tree: Tree, options: WriteOptions, old: Tree | None = None) -> None:
     """As `check_type`; that a custom resource is of another type is found after its metadata are read, as upstream."""
     try:
-        check_type(served, tree, options)
+        check_type(served, tree, options, old=old)
     except Invalid:
         _warn_of_metadata(served, tree, options)
         warn_of_owners(tree["metadata"], options)
@@ -323,7 +334,7 @@ def _track_given_fields(state: ServerState, served: ServedResource, tree: Tree, 
     tree["metadata"] = tracked.object["metadata"]
     restore(removed)
     if members is not None:
-        _disown_structs(members, managed_fields(tree) or ())
+        _disown_structs(members, managed_fields(tree) or (), {})
 
 
 def prepare_update(
@@ -387,7 +398,7 @@ def _prepare_update(
     before = old["metadata"]
     # As upstream: an apply that changes nothing sets no defaults, which those of another version may be.
     is_noop = applied and served.custom and served.version != served.storage_version and same_object(old, new)
-    _check_type(served, new, options)
+    is_other = _check_type_of_update(served, new, options, old)
     dropped = meta.read_metadata(new)
     given: Tree = {"metadata": new["metadata"].copy()}
     given_fields = new["metadata"].get("managedFields")
@@ -401,7 +412,7 @@ def _prepare_update(
     decoded = apply_schema(served, new, options, dropped=dropped, old=old, check=check)
     _order_as_sent(options.warnings, warned, sent_names if not served.custom else ("metadata", *sorted(sent_names)))
     check_name_and_namespace(given, before.get("namespace"), before["name"])
-    is_tracked = is_tracked and decoded.is_tracked
+    is_tracked = is_tracked and decoded.is_tracked and not is_other
     metadata, rules = new["metadata"], served.rules
     warn_of_owners(given["metadata"], options)  # also if this endpoint ignores them
     meta.merge_duplicate_owners(metadata)
@@ -416,12 +427,12 @@ def _prepare_update(
         tracked = _track_written(state, served, old, _with_deletion_sent(old, new, given), options, sent=sent)
     members = written_members(served)
     has_disabled = rules.increments_by_disabled and _content_differs(served, old, _written(members, new))
-    _apply_rules(rules, new, old, options.subresource)
+    _apply_rules(rules, new, old, options.subresource, members if applied else None)
     removed = omit_empty(members, new) if members is not None else Removed()
-    is_other = has_disabled or (rules.increments_by_memory and bool(removed))
+    is_changed = has_disabled or (rules.increments_by_memory and bool(removed))
     if rules.generation and rules.increments and not is_noop:
         by = () if options.subresource else rules.increments_by
-        if is_other or _content_differs(served, old, new) or _differ(by, before, metadata):
+        if is_changed or _content_differs(served, old, new) or _differ(by, before, metadata):
             metadata["generation"] = before.get("generation", 0) + 1
     _write_rest(members, new, removed)
     if options.admission is None:
@@ -434,6 +445,19 @@ def _prepare_update(
     if tracked is None:
         return _compare_applied(old, new)
     return _with_owners(served, old, new, tracked)
+
+
+def _check_type_of_update(served: ServedResource, new: Tree, options: WriteOptions, old: Tree) -> bool:
+    """As `_check_type`; the status of a custom resource may come with another kind: returns whether it does.
+
+    As upstream, which takes nothing but the status of what is sent, and tracks no other kind.
+    """
+    kind = new.get("kind")
+    is_status = served.custom and options.subresource == "status" and isinstance(kind, str) and kind != ""
+    if is_status:
+        new["kind"] = served.kind
+    _check_type(served, new, options, old)
+    return is_status and kind != served.kind
 
 
 def _with_deletion_sent(old: Tree, new: Tree, given: Tree) -> Tree:
@@ -594,7 +618,7 @@ def _validate_update(
     if options.subresource in ("status", "approval") and not served.custom:
         # Upstream, the schema of a built-in kind decodes it: what a status must have is a rule of its kind.
         causes = [one for one in causes if one.reason != "FieldValueRequired"]
-    is_part = options.subresource in ("status", "approval")
+    is_part = options.subresource in ("status", "approval", "finalize")
     causes = causes + check_updated_metadata(metadata, before, rules, is_part=is_part)
     if not options.subresource:
         _check_allocation(served, new, old, dry_run=options.dry_run)
@@ -665,8 +689,13 @@ def _complete(state: ServerState, served: ServedResource, new: Tree, old: Tree, 
         rules.complete_update(new)
 
 
-def _apply_rules(rules: Rules, new: Tree, old: Tree, subresource: str) -> None:
-    """Applies the rules of the kind to an update."""
+def _apply_rules(rules: Rules, new: Tree, old: Tree, subresource: str, unwritten: Members | None) -> None:
+    """Applies the rules of the kind to an update; `unwritten` are the members of one that was not decoded by a schema.
+
+    Numbers and texts of it that Go does not write are none for the rules, either.
+    """
+    if unwritten is not None and rules.prepare_update is not None:
+        restore(omit_empty(unwritten, new))
     if subresource:
         if rules.preserve is not None:
             rules.preserve(new, old)
@@ -769,7 +798,7 @@ def _track_update(
         raise Undecodable(str(error)) from error
     members = written_members(served)
     if tracked.changed and members is not None:
-        _disown_structs(members, managed_fields(tracked.object) or ())
+        _disown_structs(members, managed_fields(tracked.object) or (), old)
         entries: Any = managed_fields(tracked.object) or ()
         if not all(one["fieldsV1"] for one in entries):
             return _without_empty_owners(old, tracked.object)
@@ -813,18 +842,27 @@ def finish_first_apply(served: ServedResource, live: Tree, config: Tree, merged:
     if members is None:
         return
     entries: Any = managed_fields(merged) or ()
-    _disown_structs(members, entries)
+    _disown_structs(members, entries, {})
     if same_object(live, _with_empty(live, cast("Tree", overlay(live, config, served.shape())))):
         for entry in entries:
             if entry["operation"] == "Apply" and entry["manager"] == manager:
                 entry.pop("time", None)
 
 
-def _disown_structs(members: Members, entries: Any) -> None:
-    """Removes the existence of members that are always there from what writers own; entries are of this write."""
+def _disown_structs(members: Members, entries: Any, old: Tree) -> None:
+    """Removes the existence of members that are always there from what writers own; entries are of this write.
+
+    A writer that owned the existence of one before, which was an empty list, still does.
+    """
+    former: Any = managed_fields(old) or () if old else ()
+    known = {_writer(one): one["fieldsV1"] for one in former if is_map(one.get("fieldsV1"))}
     for entry in entries:
         if entry["operation"] == "Update":
-            entry["fieldsV1"] = without_structs(members, entry["fieldsV1"])
+            entry["fieldsV1"] = without_structs(members, entry["fieldsV1"], known.get(_writer(entry), _NOTHING))
+
+
+def _writer(entry: Any) -> tuple[Any, ...]:
+    return entry.get("manager"), entry.get("operation"), entry.get("apiVersion"), entry.get("subresource")
 
 
 def _compare_applied(old: Tree, new: Tree) -> PreparedUpdate:
@@ -863,8 +901,10 @@ def restrict_to_subresource(served: ServedResource, old: Tree, new: Tree, subres
             return {**old, "metadata": new["metadata"], "status": {**rest, **conditions}}
         case "ephemeralcontainers" | "resize" if is_map(new.get("spec", _NOTHING)):
             restrict = pods.with_ephemeral_containers if subresource == "ephemeralcontainers" else pods.with_resources
-            status = copy_tree(old.get("status") or {})  # whose nulls the schema drops
-            spec = restrict(old["spec"], new.get("spec", _NOTHING))
+            given = new.get("spec", _NOTHING)
+            spec = restrict(old["spec"], given)
+            # That of a Pod with other containers, which is refused, is as it was sent. The schema drops nulls.
+            status = copy_tree((new if spec is given else old).get("status") or {})
             return {**old, "metadata": _with_content_of(old, new), "spec": spec, "status": status}
         case _:
             if served.status:
@@ -875,7 +915,8 @@ def restrict_to_subresource(served: ServedResource, old: Tree, new: Tree, subres
 def ignored_fields(served: ServedResource, subresource: str) -> FieldSet:
     """The fields that this endpoint ignores: a manager that applies them through it does not own them."""
     if subresource in ("status", "approval"):
-        return _IGNORED_BY_STATUS[served.rules.preserved_by_status]
+        ignored = _IGNORED_BY_STATUS[served.rules.preserved_by_status]
+        return ignored | _ALSO_IGNORED.get((served.group, served.kind, subresource), EMPTY)
     if subresource in ("ephemeralcontainers", "resize"):
         return EMPTY  # as upstream, where only the strategy of these endpoints says what they reset, which is not read
     found = _STATUS if served.status else EMPTY

@@ -9,7 +9,13 @@ from levelset.apiserver.schema.json_values import join
 from levelset.apiserver.schema.schema_nodes import Node, Tree, as_list, as_map, read_schema
 from levelset.errors import Cause
 from levelset.objects.lazy_pattern import Pattern
-from levelset.objects.names import check_label_value
+from levelset.objects.names import (
+    check_dns1035_label,
+    check_dns1123_label,
+    check_label_key,
+    check_label_value,
+    check_path_segment,
+)
 
 __all__ = ["METADATA", "check_identity", "drop_empty", "is_plain_identity"]
 
@@ -52,8 +58,6 @@ METADATA: Node = read_schema(
 )
 
 _KIND = Pattern(r"[a-zA-Z](?:[-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?")
-_NAME = Pattern(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)")
-_PREFIX = Pattern(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?){0,126}")
 
 
 def is_plain_identity(members: dict[str, Tree]) -> bool:
@@ -106,19 +110,24 @@ def _check_type(members: dict[str, Tree], path: str, name: str) -> list[Cause]:
     if not value:
         return [field_errors.invalid(field, value, "must not be empty")]
     if name == "apiVersion" and value.count("/") > 1:
-        return [field_errors.invalid(field, value, "must be a version, or a group and a version")]
+        return [field_errors.invalid(field, value, f"unexpected GroupVersion string: {value}")]
     if name == "kind" and not _KIND.fullmatch(value):
-        return [field_errors.invalid(field, value, "must be letters and digits, a letter first")]
+        problems = ",".join(check_dns1035_label(value.lower()))
+        return [field_errors.invalid(field, value, f"may have mixed case, but should otherwise match: {problems}")]
     return []
 
 
 def _check_metadata(metadata: dict[str, Tree], path: str) -> list[Cause]:
-    names = [(name, metadata.get(name)) for name in ("name", "generateName")]
-    causes = [
-        field_errors.invalid(join(path, name), value, "must be usable as a part of a path")
-        for name, value in names
-        if isinstance(value, str) and not _is_segment(value)
-    ]
+    name, prefix, namespace = (metadata.get(one) for one in ("name", "generateName", "namespace"))
+    problems = [("name", one) for one in check_path_segment(name)] if isinstance(name, str) and name else []
+    if isinstance(prefix, str) and prefix:
+        problems += [("generateName", one) for one in check_path_segment(f"{prefix}a")]
+    if isinstance(namespace, str) and namespace:
+        problems += [("namespace", one) for one in check_dns1123_label(namespace)]
+    generation = metadata.get("generation")
+    if type(generation) is int and generation < 0:
+        problems.append(("generation", "must be greater than or equal to 0"))
+    causes = [field_errors.invalid(join(path, one), metadata[one], problem) for one, problem in problems]
     labels, annotations = as_map(metadata.get("labels")) or {}, as_map(metadata.get("annotations")) or {}
     finalizers = [one for one in as_list(metadata.get("finalizers")) or [] if isinstance(one, str)]
     causes += _check_names(list(labels), join(path, "labels"))
@@ -133,12 +142,4 @@ def _check_metadata(metadata: dict[str, Tree], path: str) -> list[Cause]:
 
 
 def _check_names(names: list[str], path: str) -> list[Cause]:
-    wrong = [one for one in names if not _is_qualified(one)]
-    return [field_errors.invalid(path, one, "must be a name, perhaps with a DNS prefix and a slash") for one in wrong]
-
-
-def _is_qualified(text: str) -> bool:
-    prefix, slash, name = text.rpartition("/")
-    if slash and (len(prefix) > 253 or not _PREFIX.fullmatch(prefix)):
-        return False
-    return len(name) <= 63 and _NAME.fullmatch(name) is not None
+    return [field_errors.invalid(path, one, problem) for one in names for problem in check_label_key(one)]

@@ -62,10 +62,14 @@ class _Pruner:
             members.clear()
         elif node.embedded:
             self.members(node, members, path, depth, preserved=IDENTITY, free=free)
-            self.value(METADATA, members.get("metadata"), join(path, "metadata"), depth + 1)
-            drop_empty(as_map(members.get("metadata")) or {})
             if members.get("metadata", {}) is None:
-                del members["metadata"]
+                members["metadata"] = {}
+            self.value(METADATA, members.get("metadata"), join(path, "metadata"), depth + 1)
+            metadata = as_map(members.get("metadata"))
+            if metadata:
+                drop_empty(metadata)
+                decode_as_go(METADATA, metadata, resolve=_itself)
+                _write_times(metadata)
         else:
             self.members(node, members, path, depth, preserved=frozenset(), free=free)
 
@@ -93,6 +97,18 @@ class _Pruner:
 
 
 _ZEROS: dict[str, Tree] = {"object": {}, "string": "", "integer": 0, "number": 0, "boolean": False, "quantity": "0"}
+
+
+def _write_times(metadata: dict[str, Tree]) -> None:
+    check = text_format("date-time")
+    for name in ("creationTimestamp", "deletionTimestamp"):
+        value = metadata.get(name)
+        if isinstance(value, str) and check is not None and check(value):
+            metadata[name] = format_time(parse_time(value))
+
+
+def _itself(node: Node) -> Node:
+    return node
 
 
 def decode_as_go(node: Node, tree: Tree, *, resolve: Resolve, depth: int = 0) -> None:

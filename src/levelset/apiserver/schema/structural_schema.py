@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from levelset.apiserver.schema import field_errors
+from levelset.apiserver.schema.embedded_metadata import METADATA, check_identity
 from levelset.apiserver.schema.json_values import copy_tree, join, same
 from levelset.apiserver.schema.prune_and_default import prune
 from levelset.apiserver.schema.schema_nodes import (
@@ -527,18 +528,29 @@ class _Defaults:
             self.causes.append(field_errors.too_deep(path, MAX_DEPTH))
         return self.causes
 
-    def schema(self, node: Node, path: str) -> None:
+    def schema(self, node: Node, path: str, around: "_Around | None" = None) -> None:
+        """Checks the defaults of a schema and below; `around` is given inside of the identity of an object."""
+        around = None if node.embedded else around
         if node.default is not None:
-            self.default(node, join(path, "default"))
+            self.default(node, join(path, "default"), around)
         if node.items is not None:
-            self.schema(node.items, join(path, "items"))
+            inner = around and _Around(("", *around.names))
+            self.schema(node.items, join(path, "items"), inner)
         for name, child in node.properties.items():
-            self.schema(child, f"{join(path, 'properties')}[{name}]")
+            is_identity = around is not None or (node.embedded and name in IDENTITY)
+            inner = _Around((name, *(around.names if around else ()))) if is_identity else None
+            self.schema(child, f"{join(path, 'properties')}[{name}]", inner)
 
-    def default(self, node: Node, path: str) -> None:
+    def default(self, node: Node, path: str, around: "_Around | None") -> None:
+        if around is not None:
+            problem = self.identity_problem(around.wrapped(node.default))
+            if problem:
+                detail = f"must result in valid metadata: {problem}"
+                self.causes.append(field_errors.invalid(path, node.default, detail))
+                return
         pruned = copy_tree(node.default)
         prune(node, pruned, resolve=self.definitions.resolve, resource=False)
-        if not same(pruned, node.default):
+        if around is None and not same(pruned, node.default):
             self.causes.append(field_errors.invalid(path, node.default, "must not have unknown fields"))
         # The messages of upstream name the place within the default.
         for one in self.definitions.collector.collect(node, node.default, ""):
@@ -546,3 +558,23 @@ class _Defaults:
             reason = "FieldValueInvalid" if one.reason == field_errors.UNDECODABLE else one.reason
             field = path if one.field in ("", "<nil>") else f"{path}{'' if one.field[0] == '[' else '.'}{one.field}"
             self.causes.append(replace(one, field=field, reason=reason))
+
+    def identity_problem(self, members: dict[str, Tree]) -> str:
+        """What is wrong with the apiVersion, kind and metadata of an object that has this default; empty if nothing."""
+        metadata = members.get("metadata")
+        wrong = [] if metadata is None else self.definitions.collector.collect(METADATA, metadata, "metadata")
+        found = [f"{one.field}: {one.message}" for one in wrong or check_identity(members, "")]
+        return found[0] if len(found) == 1 else f"[{', '.join(found)}]" if found else ""
+
+
+class _Around(NamedTuple):
+    """Where a default is in the object around it: the names of the members, the last one first; "" is in a list."""
+
+    names: tuple[str, ...]
+
+    def wrapped(self, default: Tree) -> dict[str, Tree]:
+        """An object that has nothing but this default, and a type."""
+        found: Tree = copy_tree(default)
+        for name in self.names:
+            found = {name: found} if name else [found]
+        return {"apiVersion": "validation/v1", "kind": "Validation", **(as_map(found) or {})}

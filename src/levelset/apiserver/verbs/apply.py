@@ -31,7 +31,16 @@ from levelset.apiserver.wire.negotiation import JSON, YAML, read_text
 from levelset.apiserver.wire.request_options import WriteOptions
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.apiserver.wire.step_limits import run_limited
-from levelset.errors import AlreadyExists, ApiError, ApplyConflict, BadObject, BadPatch, BadRequest, NotFound
+from levelset.errors import (
+    AlreadyExists,
+    ApiError,
+    ApplyConflict,
+    BadObject,
+    BadPatch,
+    BadRequest,
+    BadTime,
+    NotFound,
+)
 from levelset.objects import decode_tree, encode_tree
 from levelset.objects.json_tree import copy_tree, is_list, is_map, walk
 from levelset.objects.lazy_pattern import Pattern
@@ -141,8 +150,10 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         schema = self._schema()
         if schema is not None:
             config = self._read()
-            if not _is_accepted(schema, config) and schema.typed_errors(config, self._shape()):
+            errors = [] if _is_accepted(schema, config) else schema.typed_errors(config, self._shape())
+            if errors:
                 _check_types(self.served, schema, config)
+                raise _Untyped(self.served, config["metadata"], _listed(errors))
 
     def _check_all_types(self) -> None:
         """As `check_types`, and raises 500 also for what no schema refuses: lists and maps in place of quantities."""
@@ -225,6 +236,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             self.check_types()
             raise _untyped(served, config["metadata"], error) from error
         self._narrow(merged)
+        self._set_prefix(merged, config)
         self._report_repeated()
         check = self.check_fields
         try:
@@ -241,6 +253,13 @@ class _ApplyRequest(msgspec.Struct, eq=False):
             if not served.custom:
                 options.warnings.clear()  # as upstream: they are about objects that can be decoded
             raise _inconvertible(served, config["metadata"], error) from error
+
+    def _set_prefix(self, merged: Tree, config: Tree) -> None:
+        """Sets the `generateName` that was applied to a status which ignores metadata: as upstream, it remains."""
+        if self.options.subresource == "status" and self.served.rules.preserved_by_status == "content":
+            applied = config["metadata"].get("generateName")
+            if applied:
+                merged["metadata"] = {**merged["metadata"], "generateName": applied}
 
     def _check_live(self, live: Tree) -> None:
         """Raises 500 for an object whose fields cannot have an owner: it has values of other types than its schema."""
@@ -318,10 +337,7 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         except RecursionError:
             raise Undecodable("the object is nested too deeply") from None
         self._report_repeated()
-        given = tree["metadata"].get("uid")
-        if given:
-            problem = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
-            raise status_errors.conflict(served, name, problem)
+        self._check_uid(tree)
         self._check_path(config)
         if not self.has_name:
             problem = f"the name of the object ({name} based on URL) was undeterminable"
@@ -329,6 +345,19 @@ class _ApplyRequest(msgspec.Struct, eq=False):
         if options.authorizer is not None:
             options.authorizer.check_create(name)
         return tree, decoded
+
+    def _check_uid(self, tree: Tree) -> None:
+        """Raises Conflict for a new object with a uid: it is of one that is gone."""
+        given = tree["metadata"].get("uid")
+        if not given:
+            return
+        try:
+            if self.served.rules.default is not None:
+                self.served.rules.default(cast("Tree", copy_tree(tree)))  # which reads the times
+        except BadTime as error:  # as upstream, which converts the object first
+            raise _inconvertible(self.served, tree["metadata"], Undecodable(str(error))) from error
+        problem = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
+        raise status_errors.conflict(self.served, self.name, problem)
 
     async def create(self, tree: Tree, decoded: DecodedObject) -> WriteResult:
         """Creates the decoded object."""

@@ -195,10 +195,12 @@ def _check_preconditions(served: ServedResource, name: str, tree: Tree, options:
 def _is_already_marked(served: ServedResource, tree: Tree, options: DeleteOptions) -> bool:
     """Whether the object is already terminating, and the request changes neither grace period nor propagation.
 
-    The propagation of a Pod's deletion is decided by the first request.
+    The propagation of the deletion of a Pod, or of a namespace that may have contents, is decided by the first request.
     """
     if not is_deleting(tree) or can_be_removed(served, tree):
         return False
+    if served.rules.held is not None and served.rules.held(tree):
+        return True
     left = tree["metadata"].get("deletionGracePeriodSeconds") or 0
     shorter = left > 0 and options.grace_seconds is not None and options.grace_seconds < left
     return not shorter and (served.rules.graceful or options.propagation is None)

@@ -74,11 +74,24 @@ def test_a_valid_configuration_passes(more: dict[str, Any]) -> None:
         (rule(scope="World"), "rules[0].scope", "NotSupported"),
         ({"matchConditions": [{"name": "a b", "expression": "true"}]}, "matchConditions[0].name", "Invalid"),
         ({"matchConditions": [{"name": "a", "expression": " "}]}, "matchConditions[0].expression", "Required"),
-        ({"matchConditions": [{"name": "a", "expression": "1"}] * 65}, "matchConditions", "TooMany"),
+        (
+            {"matchConditions": [{"name": f"a{number}", "expression": "true"} for number in range(65)]},
+            "matchConditions",
+            "TooMany",
+        ),
     ],
 )
 def test_invalid_webhooks_are_rejected_by_field(more: dict[str, Any], field: str, reason: str) -> None:
     assert problems({**GOOD, **more}) == {f"webhooks[0].{field}": f"FieldValue{reason}"}
+
+
+def test_conditions_that_are_too_many_are_checked_as_others() -> None:
+    conditions = [{"name": f"a{number}", "expression": "true"} for number in range(65)]
+    found = problems({**GOOD, "matchConditions": [*conditions, conditions[0]]})
+    assert found == {
+        "webhooks[0].matchConditions": "FieldValueTooMany",
+        "webhooks[0].matchConditions[65].name": "FieldValueDuplicate",
+    }
 
 
 def test_webhook_names_are_unique() -> None:

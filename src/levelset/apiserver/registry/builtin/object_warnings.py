@@ -189,6 +189,11 @@ def _replicas(new: Object, old: Object | None) -> Iterator[str]:
     yield from _template("spec.template", new, old)
 
 
+def _replication_controller(new: Object, old: Object | None) -> Iterator[str]:
+    if old is None:  # as upstream, which warns of the templates of all other kinds when they change, too
+        yield from _replicas(new, old)
+
+
 def _cron_job(new: Object, old: Object | None) -> Iterator[str]:
     yield from _named_for_pods(new, old)
     yield from _template("spec.jobTemplate.spec.template", new, old)
@@ -543,7 +548,7 @@ _WARNERS: Final[dict[tuple[str, str], Warner]] = {
     ("", "Pod"): _pod,
     ("", "PodTemplate"): partial(_template, "template"),
     ("", "Secret"): _secret,
-    ("", "ReplicationController"): _replicas,
+    ("", "ReplicationController"): _replication_controller,
     ("apps", "DaemonSet"): partial(_template, "spec.template"),
     ("apps", "Deployment"): _replicas,
     ("apps", "ReplicaSet"): _replicas,

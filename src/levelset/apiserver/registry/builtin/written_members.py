@@ -42,6 +42,7 @@ _LONG_NUMBER: Final = Pattern(rb"[0-9]{10}")
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 _MAX_PLANS: Final = 256
 _BITS: Final = {"int32": 32}
+_NO_FIELDS: Final[Node] = {}
 _RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"  # any JSON, which is no struct
 _TIMES: Final = frozenset(f"io.k8s.apimachinery.pkg.apis.meta.v1.{name}" for name in ("Time", "MicroTime"))
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -344,16 +345,20 @@ def _has_keys(item: Any, shape: Shape, omitted: frozenset[str] | None) -> bool:
     return any(item.get(key) or key not in omitted for key in shape.keys)
 
 
-def without_structs(members: Members, node: Node) -> Node:
-    """The fields that the writer of an object owns, without the existence of members that are always there."""
+def without_structs(members: Members, node: Node, former: Node = _NO_FIELDS) -> Node:
+    """The fields that the writer of an object owns, without the existence of members that are always there.
+
+    `former` are the fields that it has owned before, from which nothing is removed.
+    """
     changed: Node = {}
     for name in members.present:
         child = node.get(f"f:{name}")
         if not child:
             continue
-        below = members.below[name]
-        rest = child if below is None else without_structs(below, child)
-        if "." in rest and len(rest) > 1:
+        below, before = members.below[name], former.get(f"f:{name}")
+        rest = child if below is None else without_structs(below, child, before or _NO_FIELDS)
+        was_owned = before is not None and (not before or "." in before)
+        if "." in rest and len(rest) > 1 and not was_owned:
             rest = {element: one for element, one in rest.items() if element != "."}
         if rest is not child:
             changed[f"f:{name}"] = rest

@@ -302,7 +302,8 @@ def _is_served_alike(former: Object, tree: Object) -> bool:
     return names[0] == names[1]
 
 
-_SCHEMA: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+_TYPES: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+_SCHEMA: Final = f"{_TYPES}.JSONSchemaProps"
 _MAPS: Final = ("properties", "patternProperties", "definitions")
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _FREE: Final = ("items", "additionalProperties", "additionalItems")
@@ -320,6 +321,10 @@ def drop_unknown_keywords(schema: Any, *, is_free: bool = False) -> None:
         known: Any = library()[_SCHEMA]["properties"]
         for name in [name for name in schema if name not in known]:
             del schema[name]
+        for owner, kind in _typed_parts(schema):
+            parts: Any = library()[kind]["properties"]
+            for name in [name for name in owner if name not in parts]:
+                del owner[name]
         wrong = builtin_type(_SCHEMA).first_type_error(schema)
         if wrong is not None:
             raise Undecodable(f"the definition cannot be decoded: {wrong.field}: {wrong.message}")
@@ -331,6 +336,14 @@ def drop_unknown_keywords(schema: Any, *, is_free: bool = False) -> None:
     for name in schema.keys() & _FREE:
         for one in schema[name] if is_list(schema[name]) else (schema[name],):
             drop_unknown_keywords(one, is_free=True)
+
+
+def _typed_parts(schema: Any) -> Iterator[tuple[Any, str]]:
+    """The parts of a schema that are no schemas, and have members of their own, with their types."""
+    rules = schema.get("x-kubernetes-validations")
+    yield from [(one, f"{_TYPES}.ValidationRule") for one in rules or () if is_map(one)] if is_list(rules) else ()
+    if is_map(schema.get("externalDocs")):
+        yield schema["externalDocs"], f"{_TYPES}.ExternalDocumentation"
 
 
 def _inside(schema: Any) -> Iterator[Any]:

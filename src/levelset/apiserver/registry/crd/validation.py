@@ -466,7 +466,10 @@ def check_expressions(schema: Any, path: str, problems: SchemaProblems = _SOUND)
         if problems.keywords:
             keywords = [one.replace(path, _PATH, 1) for one in problems.keywords]
             texts = check_rules(schema, _PATH)
-            found = [one for one in found if one in texts or not _is_around(one.field, keywords)]
+            # The costs of rules that are not compiled do not count.
+            found = [
+                one for one in found if one in texts or not (one.field == _PATH or _is_around(one.field, keywords))
+            ]
     causes = map(_cause, found)
     return [Cause(one.field.replace(_PATH, path), one.reason, one.message.replace(_PATH, path)) for one in causes]
 

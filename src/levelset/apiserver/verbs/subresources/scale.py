@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from levelset.apiserver.admission.chain import SubresourceView
+from levelset.apiserver.printers.cell_values import selector as selector_text
 from levelset.apiserver.registry import metadata as meta
 from levelset.apiserver.registry import strategy
 from levelset.apiserver.registry.storage_codec import served_tree
@@ -365,9 +366,10 @@ def _selector(value: Any) -> str | None:
     if labels and all(isinstance(one, str) for one in labels.values()):  # of a ReplicationController
         return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
     try:
-        return str(LabelSelector.from_tree(cast("Any", value)))
+        known = LabelSelector.from_tree(cast("Any", value))
     except LevelsetError:
         return None
+    return selector_text(value) if str(known) else ""  # with what is there twice, as upstream
 
 
 def _get(tree: Any, path: str) -> Any:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from levelset.apiserver.authn.service_account_tokens import AUDIENCE, ServiceAccountTokens
 from levelset.apiserver.authz.access_reviews import MAX_REVIEW_BYTES
 from levelset.apiserver.registry import strategy
-from levelset.apiserver.registry.metadata import format_timestamp, new_uid
+from levelset.apiserver.registry.metadata import format_timestamp
 from levelset.apiserver.registry.storage_codec import served_tree
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object, ServedResource
@@ -58,6 +58,8 @@ class TokenRequests:
             raise method_not_allowed()
         tree, options = _read(request, path.namespace, path.name, warnings)
         account = served_tree(served, get_item(state, served, path.namespace, path.name))
+        _check_account(tree, account)
+        tree["spec"] = _checked_spec(tree)
         tree["metadata"] |= {"name": path.name, "namespace": path.namespace}
         is_given = bool(list_member(tree["spec"], "audiences"))
         tree["spec"]["audiences"] = list_member(tree["spec"], "audiences") or [AUDIENCE]
@@ -66,7 +68,7 @@ class TokenRequests:
         bound = _bound(state, account, map_member(spec, "boundObjectRef"))
         expires = state.now() + timedelta(seconds=spec["expirationSeconds"])
         now = format_timestamp(state.now())
-        tree["metadata"] |= {"uid": new_uid(state.random), "creationTimestamp": now}
+        tree["metadata"] |= {"uid": account["metadata"]["uid"], "creationTimestamp": now}
         owned = spec if is_given else {name: value for name, value in spec.items() if name != "audiences"}
         strategy.track_new_object(_REQUEST, {**tree, "spec": owned}, manager=options.manager, now=now)
         for entry in tree["metadata"].get("managedFields", ()):
@@ -78,7 +80,7 @@ class TokenRequests:
 
 
 def _read(request: Request, namespace: str, name: str, warnings: list[str]) -> tuple[Object, WriteOptions]:
-    """Returns the request as an object with a duration, and its options."""
+    """Returns the request as an object, and its options."""
     if len(request.body) > MAX_REVIEW_BYTES:
         raise too_large(MAX_REVIEW_BYTES)
     body, options = read_posted(request, "token")
@@ -91,8 +93,15 @@ def _read(request: Request, namespace: str, name: str, warnings: list[str]) -> t
     if given and given != name:
         problem = "must match the service account name if specified"
         raise status_errors.invalid(_REQUEST, name, [field_errors.invalid("metadata.name", given, problem)])
-    body.tree["spec"] = _checked_spec(body.tree)
     return body.tree, options
+
+
+def _check_account(tree: Object, account: Object) -> None:
+    """Raises Conflict if the request is for another account of the same name."""
+    name, known, given = account["metadata"]["name"], account["metadata"]["uid"], tree["metadata"].get("uid")
+    if given and given != known:
+        problem = f"the UID in the token request ({given}) does not match the UID of the service account ({known})"
+        raise status_errors.conflict(replace(_REQUEST, plural="TokenRequest"), name, problem)
 
 
 def _checked_spec(tree: Object) -> Object:

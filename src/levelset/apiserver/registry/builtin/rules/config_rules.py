@@ -33,6 +33,7 @@ from levelset.apiserver.registry.builtin.written_members import equal
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
+from levelset.objects.quantity import Quantity
 
 __all__ = [
     "CONFIG_MAP",
@@ -43,6 +44,7 @@ __all__ = [
     "SECRET",
 ]
 
+_MAX_MILLI: Final = (2**63 - 1) // 1000
 LIMIT_TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
 CONTAINER_BOUNDS: Final = ("default", "defaultRequest")
 BOUNDS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
@@ -82,6 +84,13 @@ def _limit(limit: Any, at: str, out: list[Cause], kind: str) -> None:
         _compare_bounds({name: map_member(limit, name).get(key) for name in names}, key, at, out)
 
 
+def _ratio(most: Quantity, least: Quantity, allowed: Quantity) -> float:
+    """The ratio of two quantities; as upstream, of whole units if one of them or of the allowed ratio is very large."""
+    if all(-(-one.nanos // 10**9) < _MAX_MILLI for one in (most, least, allowed)):
+        return most.nanos / least.nanos
+    return float(-(-most.nanos // 10**9)) / float(-(-least.nanos // 10**9))
+
+
 def _compare_bounds(given: Any, key: str, at: str, out: list[Cause]) -> None:
     known = {name: quantity(value) for name, value in given.items() if value is not None}
     pairs = (
@@ -107,7 +116,7 @@ def _compare_bounds(given: Any, key: str, at: str, out: list[Cause]) -> None:
             field_errors.invalid(f"{at}.maxLimitRequestRatio[{key}]", str(ratio), f"ratio {ratio} is less than 1")
         )
     if ratio is not None and known.get("min") and "max" in known:
-        most = known["max"].nanos / known["min"].nanos
+        most = _ratio(known["max"], known["min"], ratio)
         if ratio.nanos / 10**9 > most:
             detail = f"ratio {ratio} is greater than max/min = {most:f}"
             out.append(field_errors.invalid(f"{at}.maxLimitRequestRatio[{key}]", str(ratio), detail))
@@ -320,21 +329,29 @@ def _decoded_size(text: str | None) -> int:
     return 0 if not text else len(text) * 3 // 4 - text.count("=", -2)
 
 
-def _immutable_data(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+def _immutable_texts(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    _immutable_data(new, old, out, of_bytes="binaryData")
+
+
+def _immutable_bytes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
+    _immutable_data(new, old, out, of_bytes="data")
+
+
+def _immutable_data(new: Any, old: Any, out: list[Cause], *, of_bytes: str) -> None:
     if not old.get("immutable"):
         return
     detail = "field is immutable when `immutable` is set"
     if not new.get("immutable"):
         out.append(field_errors.forbidden("immutable", detail))
     for name in ("data", "binaryData"):
-        # As upstream, which compares binary data by its memory: an empty map differs from an absent one.
-        is_emptied = name == "binaryData" and (name in new) is not (name in old)
+        # As upstream, which compares maps of bytes by their memory: an empty one differs from an absent one.
+        is_emptied = name == of_bytes and (name in new) is not (name in old)
         if is_emptied or not equal(new.get(name), old.get(name)):
             out.append(field_errors.forbidden(name, detail))
 
 
 CONFIG_MAP: Final = KindRules(
-    rules=Table(("", _config_map), root=True), changes=(("", _immutable_data),), changes_first=True
+    rules=Table(("", _config_map), root=True), changes=(("", _immutable_texts),), changes_first=True
 )
 # The keys that a type of Secret needs.
 SECRET_KEYS: Final[dict[str, tuple[str, ...]]] = {
@@ -376,6 +393,6 @@ def _docker_config(text: str, at: str, out: list[Cause]) -> None:
 
 SECRET: Final = KindRules(
     rules=Table(("", _secret), root=True),
-    changes=(("type", immutable), ("", _immutable_data)),
+    changes=(("type", immutable), ("", _immutable_bytes)),
     changes_first=True,
 )

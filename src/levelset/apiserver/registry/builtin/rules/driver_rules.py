@@ -140,7 +140,7 @@ def _changed_drivers(new: Any, old: Any, at: str, out: list[Cause]) -> None:
     former = {one.get("name"): one for one in old or ()}
     for one in new or ():
         before = former.get(one.get("name"))
-        if before is not None and {**one, "allocatable": None} != {**before, "allocatable": None}:
+        if before is not None and not equal({**one, "allocatable": None}, {**before, "allocatable": None}):
             out.append(field_errors.invalid(at, one, "field is immutable"))
 
 

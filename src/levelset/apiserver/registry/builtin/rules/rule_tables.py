@@ -213,14 +213,14 @@ class _Compiler:
         self._put(1, "if x:")
         self._put(2, "i = 0")
         self._put(2, "for y in x:")
-        self._checks(3, "y", where[:-1] + "[{i}]" + where[-1], checks)
+        self._checks(3, "y", where[:-1] + "[{i}]" + where[-1], checks, is_item=True)
         self._put(3, "i += 1")
 
     def _text(self, path: str) -> str:
         """The source of the path of a member."""
         return f"f{path!a}" if self._table.root else "f" + repr("{at}." + path)
 
-    def _checks(self, depth: int, var: str, where: str, checks: tuple[Any, ...]) -> None:
+    def _checks(self, depth: int, var: str, where: str, checks: tuple[Any, ...], *, is_item: bool = False) -> None:
         if any(check is zero for check in checks):
             self._put(depth, f"if {var} is None: {var} = 0")
         needed = next((check for check in checks if isinstance(check, Required)), None)
@@ -235,6 +235,8 @@ class _Compiler:
             self._put(depth + 1, f"out.append(required({where}, {needed.detail!a}))")
             if others:
                 self._put(depth, "else:")
+        elif others and is_item:  # the empty text is a value of a list
+            self._put(depth, f"if {var} is not None:")
         elif others:
             self._put(depth, f'if {var} is not None and {var} != "":')
         for check in others:

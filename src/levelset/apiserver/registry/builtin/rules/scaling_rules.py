@@ -48,6 +48,20 @@ def _target_group(value: Any, at: str, out: list[Cause], _context: Any) -> None:
         out.append(field_errors.invalid(f"{at}.apiVersion", version, detail))
 
 
+def _has_version(value: Any) -> bool:
+    return (value.get("apiVersion") or "").count("/") <= 1
+
+
+def _described_object(value: Any, at: str, out: list[Cause], old: Any) -> None:
+    found: Any = value or {}
+    REFERENCE(found, at, out, old)
+    former = list_member(map_member(old, "spec"), "metrics") if old else ()
+    described = [map_member(map_member(one, "object"), "describedObject") for one in former]
+    if not _has_version(found) and all(map(_has_version, described)):  # else one of them was invalid before
+        version = found["apiVersion"]
+        out.append(field_errors.invalid(f"{at}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
+
+
 def _scale_target(value: Any, at: str, out: list[Cause], context: Any) -> None:
     REFERENCE(value or {}, at, out, context)
     _target_group(value or {}, at, out, context)
@@ -169,7 +183,7 @@ SOURCE: Final = {
     ),
     "pods": Table(_METRIC, _TARGET, ("", _needs("must specify a positive target averageValue", "averageValue"))),
     "object": Table(
-        ("describedObject", always(lambda value, at, out, context: REFERENCE(value or {}, at, out, context))),
+        ("describedObject", always(_described_object)),
         _METRIC,
         _TARGET,
         ("", _needs("must set either a target value or averageValue", "value", "averageValue")),

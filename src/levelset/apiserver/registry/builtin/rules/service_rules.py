@@ -10,6 +10,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     label_key,
     labels,
     one_of,
+    port_number,
     port_number_or_name,
     subdomain_problems,
 )
@@ -269,6 +270,8 @@ def _traffic(spec: Any, at: str, out: list[Cause], _context: Any) -> None:
     if not is_checked and health:
         detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         out.append(field_errors.invalid(f"{at}.healthCheckNodePort", health, detail))
+    elif is_checked and health and not port_number.is_valid(health):
+        port_number.report(health, f"{at}.healthCheckNodePort", out)
 
 
 _DISTRIBUTIONS: Final = one_of("PreferClose", "PreferSameZone", "PreferSameNode")
@@ -288,8 +291,8 @@ SERVICE: Final = KindRules(
                 ("type", required, one_of(*TYPES)),
                 ("", _node_ports),
                 ("", _load_balancer),
-                ("", _traffic),
                 ("", _health_port_change),
+                ("", _traffic),
                 ("internalTrafficPolicy", given(one_of("Cluster", "Local"))),
                 ("trafficDistribution", given(_DISTRIBUTIONS)),
             ),

@@ -23,8 +23,8 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import (
 )
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
     KindRules,
+    Present,
     Table,
-    Whole,
     always,
     given,
     immutable,
@@ -90,7 +90,7 @@ SOURCES: Final[dict[str, Table]] = {
         ("iqn", required, _initiator),
         ("lun", between(0, 255)),
         ("", _iscsi_secret),
-        ("initiatorName", Whole(_initiator_name)),
+        ("initiatorName", Present(_initiator_name)),
     ),
     "cinder": Table(("volumeID", required), ("secretRef", _SECRET)),
     "fc": VOLUME_SOURCES["fc"],

@@ -29,6 +29,8 @@ __all__ = [
 OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 VERSIONS: Final = ("v1", "v1beta1")
 MAX_CONDITIONS: Final = 64
+_MAX_COMPILED: Final = 2 * MAX_CONDITIONS
+"""How many conditions are compiled although they are too many: to report what else is wrong."""
 _FORM: Final = "; desired format: https://host[/path]"
 
 
@@ -166,9 +168,10 @@ def _service_path(path: str, at: str, out: list[Cause]) -> None:
 
 
 def check_match_conditions(conditions: list[Any], at: str, out: list[Cause], *, has_params: bool = False) -> None:
-    """Checks the match conditions of a webhook or a policy; too many of them are not compiled."""
+    """Checks the match conditions of a webhook or a policy; very many of them are not compiled."""
     if len(conditions) > MAX_CONDITIONS:
         out.append(field_errors.too_many(at, len(conditions), MAX_CONDITIONS))
+    if len(conditions) > _MAX_COMPILED:
         return
     seen: set[str] = set()
     for index, one in enumerate(conditions):

@@ -314,7 +314,8 @@ def _resize_changes(new: Any, old: Any, _at: str, out: list[Cause]) -> None:
     spec, former = map_member(new, "spec"), map_member(old, "spec")
     known = map_member(old, "status").get("qosClass") or qos_class(former)
     if qos_class(spec) != known:
-        out.append(field_errors.invalid("spec", known, "Pod QOS Class may not change as a result of resizing"))
+        sent = map_member(new, "status").get("qosClass") or ""  # that of the old Pod, unless the containers are others
+        out.append(field_errors.invalid("spec", sent, "Pod QOS Class may not change as a result of resizing"))
     before = len(out)
     for group in ("containers", "initContainers"):
         _same_containers(list_member(spec, group), list_member(former, group), group, out)

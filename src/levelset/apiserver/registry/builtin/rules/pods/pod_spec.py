@@ -73,7 +73,7 @@ class PodContext:
         self.os: str = spec["os"].get("name") or "" if spec.get("os") else ""
         self.restart_policy: str = spec.get("restartPolicy") or ""
         claims = spec.get("resourceClaims")
-        self.claims = {one.get("name") for one in claims} if claims else _NO_CLAIMS
+        self.claims = {one["name"] for one in claims if one.get("name")} if claims else _NO_CLAIMS
         self.volumes: dict[str, Any] = {}
         # Set by a variable that is read from a file.
         self.has_files = False
@@ -357,6 +357,7 @@ _NOT_ON_WINDOWS: Final = (
     *("securityContext.supplementalGroups", "securityContext.supplementalGroupsPolicy"),
     "securityContext.seLinuxChangePolicy",
 )
+_PLAIN_FLAGS: Final = ("hostPID", "hostIPC")  # those of which false is nothing
 _NOT_ON_WINDOWS_CONTAINERS: Final = (
     *("appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities", "readOnlyRootFilesystem"),
     *("privileged", "allowPrivilegeEscalation", "procMount", "runAsUser", "runAsGroup"),
@@ -368,7 +369,7 @@ def _windows(spec: Any, at: str, out: list[Cause]) -> None:
     for path in _NOT_ON_WINDOWS:
         parent = map_member(spec, "securityContext") if "." in path else spec
         value = parent.get(path.rpartition(".")[2])
-        if value is not None and value is not False:
+        if value is not None and (value is not False or path not in _PLAIN_FLAGS):
             out.append(field_errors.forbidden(f"{at}.{path}", detail))
     for container, path in all_containers(spec, at):
         context = map_member(container, "securityContext")

@@ -318,7 +318,7 @@ def _iqn(value: str, at: str, out: list[Cause], _context: Any) -> None:
 def _iscsi_secret(value: Any, at: str, out: list[Cause], _context: Any) -> None:
     if (value.get("chapAuthDiscovery") or value.get("chapAuthSession")) and value.get("secretRef") is None:
         out.append(field_errors.required(f"{at}.secretRef"))
-    if value.get("initiatorName"):
+    if value.get("initiatorName") is not None:
         _iqn(value["initiatorName"], f"{at}.initiatorname", out, None)
 
 
