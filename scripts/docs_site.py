@@ -116,7 +116,7 @@ def assemble(to: Path) -> None:
         path = to / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(_relinked(text, place, pages)), encoding="utf-8")
-    (to / "llms.txt").write_text("".join(_overview(pages)), encoding="utf-8")
+    (to / "llms.txt").write_text("".join(_overview(pages, _navigation(to))), encoding="utf-8")
 
 
 def unrendered_fences(site: Path) -> list[str]:
@@ -138,14 +138,21 @@ def write_sources(to: Path) -> None:
     """Assembles the sources, and writes the settings of the site with its whole navigation beside them."""
     assemble(to)
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    for section in settings["nav"]:
+    settings["nav"] = _navigation(to)
+    settings |= {"docs_dir": "docs", "site_dir": "site"}
+    settings["plugins"][1]["mkdocstrings"]["handlers"]["python"]["paths"] = ["../src"]
+    (to.parent / "mkdocs.yml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+
+
+def _navigation(to: Path) -> list[dict[str, list[Any]]]:
+    """The sections of the site with their pages, those of the reference and the decisions too."""
+    sections: list[dict[str, list[Any]]] = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    for section in sections:
         if "Reference" in section:
             section["Reference"][0] = {"API": [{name: f"reference/api/{name}.md"} for name in PACKAGES]}
         if "Decisions" in section:
             section["Decisions"] = sorted(f"decisions/{path.name}" for path in (to / "decisions").glob("*.md"))
-    settings |= {"docs_dir": "docs", "site_dir": "site"}
-    settings["plugins"][1]["mkdocstrings"]["handlers"]["python"]["paths"] = ["../src"]
-    (to.parent / "mkdocs.yml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    return sections
 
 
 def _pages() -> dict[str, str]:
@@ -164,11 +171,33 @@ def _pages() -> dict[str, str]:
     return pages
 
 
-def _overview(pages: Mapping[str, str]) -> Iterator[str]:
-    """llms.txt: what there is to read, for programs that read."""
-    yield "# levelset\n\n> Kubernetes controllers in Python, with a control plane in a box.\n\n## Pages\n\n"
-    for place, text in pages.items():
-        yield f"- [{_title(text)}]({place.removesuffix('.md')}.html)\n"
+def _overview(pages: Mapping[str, str], sections: list[dict[str, list[Any]]]) -> Iterator[str]:
+    """llms.txt, for programs that read: the pages in the order of the site, each with its first sentence."""
+    yield "# levelset\n\n> Kubernetes controllers in Python, with a control plane in a box.\n"
+    for section in sections:
+        for name, entries in section.items():
+            yield f"\n## {name}\n\n"
+            for place in _places(entries):
+                yield f"- [{_title(pages[place])}]({place.removesuffix('.md')}.html){_first_sentence(pages[place])}\n"
+
+
+def _places(entries: Any) -> Iterator[str]:
+    """The pages in a part of the navigation, which is a page, a list, or a list by name."""
+    if isinstance(entries, str):
+        yield entries
+        return
+    found: Any = entries
+    parts: list[Any] = list(found.values()) if isinstance(entries, dict) else list(found)
+    for part in parts:
+        yield from _places(part)
+
+
+def _first_sentence(text: str) -> str:
+    """The first sentence of a page's prose, with a colon before it; empty where there is none."""
+    paragraphs = FENCED.sub("", text).split("\n\n")
+    prose = next((one for one in paragraphs if re.match(r"(\*\*|`|\")?[A-Z.]", one.lstrip())), "")
+    words = LINK.sub(r"\g<text>", " ".join(prose.split())).replace("**", "")
+    return ": " + re.split(r"(?<=\.)\s", words, maxsplit=1)[0].rstrip(":") if words else ""
 
 
 def _title(text: str) -> str:

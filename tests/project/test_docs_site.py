@@ -75,7 +75,23 @@ def test_the_page_of_the_built_in_kinds_has_every_module_and_class(sources: Path
     assert {"`Deployment`", "`PodTemplateSpec`", "`LabelSelector`"} <= set(re.findall(r"`\w+`", text))
 
 
-def test_the_overview_for_programs_names_every_page(sources: Path) -> None:
+def test_the_overview_for_programs_has_every_page_in_the_order_of_the_site(sources: Path) -> None:
     text = (sources / "llms.txt").read_text(encoding="utf-8")
-    assert "(tutorial.html)" in text
-    assert "(reference/api/levelset.client.html)" in text
+    pages = re.findall(r"^- \[.+?\]\((.+?)\.html\)", text, re.MULTILINE)
+    assert sorted(f"{page}.md" for page in pages) == sorted(
+        path.relative_to(sources).as_posix() for path in sources.rglob("*.md")
+    )
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == [name for section in SETTINGS["nav"] for name in section]
+    assert pages.index("tutorial") < pages.index("kinds") < pages.index("reference/api/levelset")
+
+
+def test_the_overview_for_programs_says_what_a_page_is_about(sources: Path) -> None:
+    text = (sources / "llms.txt").read_text(encoding="utf-8")
+    assert "](kinds.html): A kind is a class.\n" in text
+    undescribed = [line for line in text.splitlines() if line.endswith(".html)")]
+    assert [line for line in undescribed if "decisions/" not in line and "reference/" not in line] == []
+
+
+def test_the_style_of_the_site_lets_commands_be_copied_without_their_prompts(sources: Path) -> None:
+    assert [(sources / name).is_file() for name in SETTINGS["extra_css"]] == [True]
+    assert "[data-md-copying] .gp" in (sources / "site.css").read_text(encoding="utf-8")
