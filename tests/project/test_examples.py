@@ -56,18 +56,18 @@ def test_an_operator_runs_by_itself_reports_readiness_and_ends_on_a_signal(path:
     assert "shutting down" in said[-1]
 
 
-def test_the_smallest_operator_serves_clients_with_the_kubeconfig_that_it_wrote(tmp_path: Path) -> None:
-    kind = GroupVersionKind("demo.example.dev", "v1", "Greeting")
-    manifest = {"metadata": {"name": "you", "namespace": "default"}, "spec": {"name": "you"}}
+def test_the_smallest_operator_greets_the_person_of_the_readme(tmp_path: Path) -> None:
+    (manifest,) = read_manifests(ROOT / "examples" / "02_hello.yaml")
+    (block,) = (one for one in blocks(ROOT / "README.md") if "02_hello.yaml" in one.text)
 
     async def greeting() -> str:
         async with await Client.connect(tmp_path / "levelset.kubeconfig") as client:
-            await client.create(Unstructured({"apiVersion": kind.api_version, "kind": kind.kind, **manifest}))
-            greeted = await client.wait(Ref(kind, "you", "default"), lambda one: "status" in one.tree)
+            made = await client.apply(manifest)
+            greeted = await client.wait(made.ref, lambda one: "status" in one.tree)
             return str(greeted.tree["status"]["message"])
 
     with operating(ROOT / "examples" / "02_hello.py", tmp_path):
-        assert asyncio.run(greeting()) == "Hello, you!"
+        assert asyncio.run(greeting()) == block.text.splitlines()[-1] == "Hello, world!"
 
 
 def test_the_readme_shows_what_the_smallest_operator_prints(tmp_path: Path) -> None:
