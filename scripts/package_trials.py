@@ -210,7 +210,7 @@ def _try_tutorial(it: Installation, _: Sequence[Package]) -> None:
                 folder /= line.removeprefix("$ cd ")
             elif not line.startswith("$ "):
                 _expect(line, printed)
-            elif not line.startswith("$ pip "):  # it is installed from the wheel
+            elif not line.startswith(("$ python3 -m venv ", "$ source ", "$ pip ")):  # it is installed from the wheel
                 printed = it.run(line.removeprefix("$ "), folder=folder)
 
 
