@@ -48,6 +48,28 @@ def test_a_metric_without_labels_is_served_as_zero_from_the_start(registry: Regi
     assert "open_orders 0\n" in registry.render()
 
 
+def test_a_test_reads_the_value_of_a_sample_by_its_name_and_labels(registry: Registry) -> None:
+    sold = Counter("sold", "Sold.", ["shop"], registry=registry)
+    Counter("sold_out", "Not the same.", registry=registry).inc(7)
+    took = Histogram("took_seconds", "Took.", buckets=[1, 10], registry=registry)
+    sold.labels("a").inc(2)
+    took.observe(5)
+    assert registry.get_sample_value("sold_total", {"shop": "a"}) == 2
+    assert registry.get_sample_value("took_seconds_bucket", {"le": "10"}) == 1
+    assert registry.get_sample_value("took_seconds_sum") == 5
+    assert registry.get_sample_value("sold_total", {"shop": "b"}) is None
+    assert registry.get_sample_value("sold_total") is None
+    assert registry.get_sample_value("sold", {"shop": "a"}) is None
+
+
+def test_the_value_of_a_sample_is_found_as_by_prometheus_client(registry: Registry) -> None:
+    theirs = prometheus_client.CollectorRegistry()
+    prometheus_client.Counter("visits", "Visits.", ["page"], registry=theirs).labels("home").inc(3)
+    registry.add(theirs)
+    name, labels = "visits_total", {"page": "home"}
+    assert registry.get_sample_value(name, labels) == theirs.get_sample_value(name, labels) == 3
+
+
 def test_labels_are_given_by_position_or_by_name(registry: Registry) -> None:
     sold = Counter("sold", "Sold.", ["shop", "kind"], registry=registry)
     sold.labels("a", 1).inc()

@@ -1,12 +1,18 @@
 """The world outside of the API: its calls are steps, and its public state is compared at the end."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from levelset import Context, Controller, Resource, Spec, Status
+import pytest
+
+from levelset import Context, Controller, Ref, Resource, Spec, Status, source
+from levelset.errors import ConfigError
 from levelset.testing import Cluster
 from levelset.testing.explore import Exploration, Plan
 from levelset.testing.explore.outside_world import GeneratedIds, describe_outside
+from levelset.testing.explore.reports.report import describe_step
 from levelset.testing.explore.search import Explorer
 from tests.testing.explore.zoo.volume_timed_out import broken, fixed
 
@@ -59,6 +65,84 @@ def test_a_crashed_process_does_not_reach_the_outside_from_a_finally_block() -> 
     played = Explorer(EXPLORATION).play(Plan.parse("crash-before:outside.Post.send%28one%29#1"))
     receipts = [one for one in played.trace if "receipt" in one.name.action]
     assert [one.process for one in receipts] == ["a.2"]
+
+
+class Inbox:
+    """A mail server that others write to."""
+
+    def __init__(self) -> None:
+        self.mails: set[str] = set()
+        self.read: set[str] = set()
+        self.arrived: asyncio.Queue[str] = asyncio.Queue()
+
+    async def receive(self, letter: str) -> None:
+        self.mails.add(letter)
+        await self.arrived.put(letter)
+
+    async def all(self) -> list[str]:
+        return sorted(self.mails)
+
+    async def mark_read(self, letter: str) -> None:
+        self.read.add(letter)
+
+
+class LetterStatus(Status):
+    mails: tuple[str, ...] = ()
+
+
+class Mailbox(Resource[Spec, LetterStatus], api="outside.dev/v1"):
+    """Shows what is in the inbox."""
+
+
+def reading(inbox: Inbox) -> list[Controller[Any]]:
+    async def reconcile(mailbox: Mailbox, ctx: Context) -> None:
+        mails = await inbox.all()
+        for one in mails:
+            await inbox.mark_read(one)
+        await ctx.set_status(mailbox, LetterStatus(mails=tuple(mails)))
+
+    async def arrivals() -> AsyncIterator[Ref[Mailbox]]:
+        while True:
+            await inbox.arrived.get()
+            yield Ref(Mailbox, "one", "test")
+
+    return [Controller(Mailbox, reconcile, source(arrivals))]
+
+
+async def mails_arrive(user: Cluster, inbox: Inbox) -> None:
+    made = await user.create(Mailbox.new("one", Spec()))
+    await user.settled()
+    await inbox.receive("bill-1")
+    await user.settled()
+    await user.until(made.ref, lambda one: one.status is not None and one.status.mails == ("bill-1",))
+
+
+MAILS = Exploration(mails_arrive, reading, outside=Inbox)
+
+
+def test_a_scenario_with_a_second_parameter_acts_in_the_outside_itself() -> None:
+    explorer = Explorer(MAILS)
+    played = explorer.play(Plan.parse("crash-after:outside.Inbox.all%28%29#2"))
+    assert played.ok
+    (act,) = [one for one in played.trace if one.act == "user" and one.name.verb == "outside"]
+    assert str(act.name) == "outside Inbox.receive(bill-1) by user#1"
+    assert describe_step(act) == "the user calls Inbox.receive(bill-1) -> done"
+
+
+def test_what_a_scenario_gives_to_the_outside_is_no_generated_id() -> None:
+    played = Explorer(MAILS).play(Plan())
+    marked = {one.name.action for one in played.trace if "mark_read" in one.name.action}
+    assert marked == {"outside Inbox.mark_read(bill-1)"}
+
+
+def test_calls_of_the_scenario_are_not_disturbed() -> None:
+    ids = {plan.id for plan in Explorer(MAILS).plans()}
+    assert [one for one in ids if "receive" in one] == []
+
+
+def test_a_scenario_that_takes_an_outside_needs_one() -> None:
+    with pytest.raises(ConfigError, match=r"mails_arrive takes a second parameter, the outside; give outside="):
+        Exploration(mails_arrive, lambda: reading(Inbox()))
 
 
 def test_an_ignored_attribute_is_not_compared() -> None:

@@ -102,6 +102,16 @@ class Registry:
                 found[family.name] = Family(family.name, family.kind, family.help, samples)
         return [found[name] for name in sorted(found)]
 
+    def get_sample_value(self, name: str, labels: Labels | None = None) -> float | None:
+        """The current value of a sample by its full name, such as `shop_sold_total`; None without one. For tests."""
+        wanted = dict(labels or {})
+        for family in self.families():
+            if name.startswith(family.name):
+                for one in family.samples:
+                    if family.name + one.suffix == name and one.labels == wanted:
+                        return one.value
+        return None
+
     def render(self) -> str:
         """The text of a scrape."""
         return render(self.families())

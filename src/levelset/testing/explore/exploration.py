@@ -1,5 +1,6 @@
 """The definition of an exploration: the scenario, the controllers under test and the invariants."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,8 @@ from levelset.testing.reconcile_failures import AllowedErrors, check_allowed
 
 __all__ = ["Controllers", "Exploration", "Invariant", "Scenario", "name_of"]
 
-Scenario = Callable[[Cluster], Awaitable[object]]
-"""What the users do, with a cluster as their client."""
+Scenario = Callable[[Cluster], Awaitable[object]] | Callable[[Cluster, Any], Awaitable[object]]
+"""What the users do, with a cluster as their client, and with the `outside` if it takes a second parameter."""
 Controllers = Callable[..., Sequence[Controller[Any]]] | Sequence[Controller[Any]]
 """Creates the controllers of one process (called with the `outside`, if there is one); or stateless controllers."""
 
@@ -26,7 +27,8 @@ Controllers = Callable[..., Sequence[Controller[Any]]] | Sequence[Controller[Any
 class Exploration:
     """One scenario with its controllers.
 
-    - `scenario` is what users do, as an async function of a cluster.
+    - `scenario` is what users do, as an async function of a cluster; with a second parameter, also of the `outside`, in
+      which it does what happens there by itself. Its calls there are not disturbed.
     - `controllers` is called for each process, and again after each crash, which loses their memory.
     - `invariants` are functions of a State that raise, by `assert`, where it must not be; they hold always, unless
       `eventually` or `finally_` says otherwise.
@@ -77,6 +79,9 @@ class Exploration:
         for one in given:
             if not callable(one):
                 raise ConfigError(f"{one!r} cannot be called; give functions: the scenario, and a list of invariants")
+        if self.outside is None and _takes_outside(self.scenario):
+            name = getattr(self.scenario, "__name__", "scenario")
+            raise ConfigError(f"{name} takes a second parameter, the outside; give outside=, which makes it")
         self._check_allowed()
         check_allowed(self.expected_errors, "expected_errors")
         Webhooks(self.webhooks)
@@ -96,6 +101,11 @@ class Exploration:
         """The world outside of the API for one run."""
         return None if self.outside is None else self.outside()
 
+    def begin_scenario(self, people: Cluster, outside: Any) -> Any:
+        """The scenario, called."""
+        scenario: Callable[..., Any] = self.scenario
+        return scenario(people, outside) if _takes_outside(scenario) else scenario(people)
+
     def make_controllers(self, outside: Any) -> Sequence[Controller[Any]]:
         """The controllers of a new process; ConfigError if they are not Controllers."""
         found: Any = self.controllers
@@ -106,6 +116,13 @@ class Exploration:
             if not isinstance(one, Controller):
                 raise ConfigError(f"controllers must return Controllers, not {one!r}; write `lambda: [make()]`")
         return made
+
+
+def _takes_outside(scenario: Callable[..., Any]) -> bool:
+    """Whether a scenario has a second parameter that must be given."""
+    parameters = list(inspect.signature(scenario).parameters.values())
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    return len([one for one in positional if one.default is one.empty]) > 1
 
 
 def name_of(one: Exploration) -> str:

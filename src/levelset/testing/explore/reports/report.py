@@ -38,6 +38,7 @@ _VERBS: Final = {
     "deletecollection": "deletes all",
     "get": "gets",
     "list": "lists",
+    "outside": "calls",
     "patch": "patches",
     "update": "updates",
     "watch": "watches",

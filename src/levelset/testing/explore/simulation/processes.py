@@ -38,7 +38,7 @@ from levelset.testing.explore.records.stored_state import Key, State, Tree
 from levelset.testing.explore.simulation.fault_injector import CUT_OFF, FaultInjector, apply_fault
 from levelset.testing.explore.simulation.trace_recorder import ACTING, CAUSE, GENERATED, LEASE, Recording, is_ignored
 
-__all__ = ["ChangeRecorder", "ProcessOutside", "ProcessSlot", "RunContext", "UserTransportHook"]
+__all__ = ["ChangeRecorder", "ProcessOutside", "ProcessSlot", "RunContext", "UserOutsideCaller", "UserTransportHook"]
 
 _IGNORED_KINDS: Final = BOOKKEEPING_KINDS | {("apiextensions.k8s.io", "CustomResourceDefinition")}
 """Kinds whose changes are not recorded: bookkeeping, and CRDs that are installed on first use."""
@@ -233,9 +233,7 @@ class ProcessOutside:
 
     def shown_text(self, text: str) -> str:
         """A text without generated names."""
-        for made, prefix in self._slot.context.recording.generated.items():
-            text = text.replace(made, f"{prefix}{GENERATED}")
-        return text
+        return _without_generated_names(self._slot.context, text)
 
 
 class UserTransportHook:
@@ -252,6 +250,44 @@ class UserTransportHook:
         if is_write(call):
             await self._context.reach(name[0])
         return await _recorded(self._context, _NamedCall("user", "user", call, *name), send)
+
+
+class UserOutsideCaller:
+    """The user as a caller of the outside: the calls of the scenario are steps; they are never disturbed."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self.is_dead = False
+        self.outside_ids = context.outside_ids
+        self.outside_errors: OutsideErrors = ()
+
+    def begin_outside(self, action: str) -> tuple[StepName, None]:
+        """Names the call."""
+        return self._context.recording.name(f"{action} by user"), None
+
+    def end_outside(self, name: StepName, outcome: str, found: Disturbance | None) -> None:
+        """Records the call."""
+        assert found is None
+        self._context.recording.add("user", "user", name, outcome=outcome)
+        self._context.recorder.check_now()
+
+    def pause_outside(self, name: StepName, found: Pause, call: Callable[[], Awaitable[object]]) -> None:
+        """Never called: nothing is disturbed."""
+        raise NotImplementedError(name)
+
+    def crash_outside(self, name: StepName, found: Disturbance) -> None:
+        """Never called, likewise."""
+        raise NotImplementedError(name)
+
+    def shown_text(self, text: str) -> str:
+        """A text without generated names."""
+        return _without_generated_names(self._context, text)
+
+
+def _without_generated_names(context: RunContext, text: str) -> str:
+    for made, prefix in context.recording.generated.items():
+        text = text.replace(made, f"{prefix}{GENERATED}")
+    return text
 
 
 class ProcessSlot:

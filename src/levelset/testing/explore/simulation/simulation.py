@@ -51,7 +51,13 @@ from levelset.testing.explore.records.stored_state import State, Tree
 from levelset.testing.explore.simulation.due_timers import next_due
 from levelset.testing.explore.simulation.fault_injector import FaultInjector
 from levelset.testing.explore.simulation.operations import user_tree
-from levelset.testing.explore.simulation.processes import ChangeRecorder, ProcessOutside, ProcessSlot, UserTransportHook
+from levelset.testing.explore.simulation.processes import (
+    ChangeRecorder,
+    ProcessOutside,
+    ProcessSlot,
+    UserOutsideCaller,
+    UserTransportHook,
+)
 from levelset.testing.explore.simulation.starting_state import capture_start, continue_from, storage_of
 from levelset.testing.explore.simulation.third_parties import OTHER, ThirdParties, delay_garbage_collection
 from levelset.testing.explore.simulation.trace_recorder import (
@@ -361,10 +367,11 @@ class _Simulation:
             transport, self.cluster.environment, namespace=self.cluster.namespace, wire_hooks=[UserTransportHook(self)]
         )
         user.simulation = self
+        outside: OutsideCaller = UserOutsideCaller(self)
         async with user:
             await self.wait_quiet()
             try:
-                doing: Any = self.exploration.scenario(user)
+                doing = self.exploration.begin_scenario(user, wrap_outside(self._outside, lambda: outside))
                 if not isawaitable(doing):
                     raise ConfigError("the scenario is a plain function; write `async def`")
                 await doing
