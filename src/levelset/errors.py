@@ -485,6 +485,9 @@ class Retry(LevelsetError):
 
     def __init__(self, message: str, *, seconds: float | None = None) -> None:
         super().__init__(message)
+        given: object = seconds
+        if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
+            raise TypeError(f"Retry(seconds={given!r}): write a number of seconds, such as seconds=300")
         self.seconds = seconds
 
 

@@ -1,6 +1,6 @@
 """How controllers are written: what a reconciler is given, and what its context answers with."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import assert_type
 
 from levelset import (
@@ -17,8 +17,10 @@ from levelset import (
     Status,
     Unstructured,
     await_change,
+    every,
     owns,
     requeue,
+    source,
     watches,
 )
 from levelset.objects import PartialObjectMetadata
@@ -76,6 +78,14 @@ def sites_of(one: PartialObjectMetadata) -> Iterable[Ref[Website]]:
 websites = Controller(Website, reconcile, owns(ConfigMap), watches(OnlyMetadata(ConfigMap), to=sites_of))
 assert_type(websites, Controller[Website])
 assert_type(Controller(Website, nothing_to_say), Controller[Website])
+
+
+async def calls() -> AsyncIterator[Ref[Website]]:
+    yield Ref(Website, "blog", "default")
+
+
+several = [owns(ConfigMap), source(calls), every(3600)]
+assert_type(Controller(Website, reconcile, *several), Controller[Website])
 
 
 def at_work(running: RunningController[Website]) -> None:

@@ -1,13 +1,14 @@
 """A controller is a frozen value, and invalid arguments raise when it is created."""
 
 from collections.abc import AsyncIterator, Awaitable
+from datetime import timedelta
 from functools import partial, wraps
 from typing import Any
 
 import pytest
 
 from levelset.client import OnlyMetadata
-from levelset.errors import ConfigError
+from levelset.errors import ConfigError, Retry
 from levelset.objects import GroupVersionKind, Ref
 from levelset.runtime.controller import Context, Controller, every, owns, references, remembers, source, watches
 from levelset.runtime.state import StateMap
@@ -50,12 +51,43 @@ def test_a_controller_is_immutable_and_with_options_makes_a_copy() -> None:
         ({"finalizer": "nonsense", "cleanup": reconcile}, "finalizer 'nonsense'"),
         ({"cleanup": 5}, "cleanup=5 is not a function"),
         ({"on_error": "retry"}, "on_error='retry' is not a function"),
-        ({"retries": 5}, "unknown option retries"),
+        ({"retries": 5}, "unknown option retries; the options are backoff, cleanup, concurrency, "),
+        ({"timeout": "5m"}, "timeout='5m', but it must be a number of seconds"),
+        ({"timeout": True}, "timeout=True, but it must be a number of seconds"),
+        ({"debounce": "1s"}, "debounce='1s', but it must be a number of seconds"),
+        ({"backoff": "5s"}, "backoff='5s', but it must be a Backoff, or a function to seconds"),
+        ({"when": str.isdigit}, r"when=str.isdigit is not a predicate; write where\(function\)"),
+        ({"event_filter": str.isdigit}, "websites: event_filter=str.isdigit is not a predicate"),
     ],
 )
 def test_invalid_options_raise_a_config_error_with_their_name(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Controller(Web, reconcile, **options)
+
+
+def test_a_list_of_relations_is_refused_with_the_way_to_pass_it() -> None:
+    anything: Any = [owns(ConfigMap)]
+    with pytest.raises(ConfigError, match=r"pass its items: Controller\(kind, reconcile, \*relations\)"):
+        Controller(Web, reconcile, anything)
+
+
+def test_a_relation_refuses_what_is_no_predicate_and_a_function_that_is_async() -> None:
+    anything: Any = lambda one: True
+
+    async def to_refs(_: ConfigMap) -> list[Ref[Web]]:
+        return []
+
+    wrong: Any = to_refs
+    with pytest.raises(ConfigError, match=r"when=.*<lambda> is not a predicate; write where\(function\)"):
+        owns(ConfigMap, when=anything)
+    with pytest.raises(ConfigError, match=r"to=.*to_refs is async, but is called for each event: write def"):
+        watches(ConfigMap, to=wrong)
+
+
+@pytest.mark.parametrize("seconds", ["5m", True, timedelta(minutes=5)])
+def test_a_retry_after_what_is_no_number_of_seconds_is_refused(seconds: Any) -> None:
+    with pytest.raises(TypeError, match="write a number of seconds, such as seconds=300"):
+        Retry("not yet", seconds=seconds)
 
 
 def test_anything_but_a_kind_a_function_and_relations_raises_a_config_error() -> None:

@@ -109,6 +109,17 @@ def test_owners_that_cannot_be_decoded_are_logged_and_affect_no_other_change(cap
     assert "the change of x enqueues nothing" in caplog.text
 
 
+@pytest.mark.parametrize("returned", ["blog", ["blog"], Ref(Web, "blog", "default")], ids=["text", "texts", "ref"])
+def test_a_mapper_that_returns_no_refs_is_reported_with_what_it_should_return(
+    returned: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    enqueued = RecordedEnqueue()
+    listen = mapped_listener(WEBS, watches(ConfigMap, to=lambda _: returned), enqueued)
+    listen([change(None, cached(), ConfigMap)])
+    assert enqueued.all == []
+    assert "return a list of refs: [Ref(Website, name, namespace)]" in caplog.text
+
+
 def test_related_changes_name_the_object_and_first_lists_and_resyncs_have_low_priority() -> None:
     enqueued, new = RecordedEnqueue(), cached(ownerReferences=[OWNER])
     listen = owner_listener(WEBS, owns(ConfigMap), enqueued)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Self, TypedDict, TypeVar, Unpack, cast, overload
 
+from levelset.aio import Backoff
 from levelset.client.object_types import Kind, OnlyMetadata, View, view_of
 from levelset.client.requests import Labels
 from levelset.errors import ConfigError
@@ -25,6 +26,7 @@ from levelset.runtime.controller.relations import (
     Source,
     Stream,
     Watches,
+    check_predicate,
     is_stream,
     namespaces_of,
 )
@@ -150,7 +152,8 @@ class Controller(Generic[K]):
         view: View[Any] = view_of(kind)
         unknown = options.keys() - _DEFAULTS.keys()
         if unknown:
-            raise ConfigError(f"Controller({view.gvk.kind}): unknown option {', '.join(sorted(unknown))}")
+            known = f"the options are {', '.join(sorted(_DEFAULTS))}"
+            raise ConfigError(f"Controller({view.gvk.kind}): unknown option {', '.join(sorted(unknown))}; {known}")
         chosen = {**_DEFAULTS, **options}
         chosen["name"] = chosen["name"] or _default_name(view)
         namespaces_of(kind, chosen["namespace"])  # raises if it is wrong
@@ -225,8 +228,14 @@ def _check(reconcile: object, relations: tuple[object, ...], chosen: Mapping[str
         if function is not None and what in _PARAMETERS:
             _check_function(name, what, function)
     for relation in relations:
+        if isinstance(relation, list | tuple):
+            way = "Controller(kind, reconcile, *relations)"
+            raise ConfigError(f"{name}: a list is not a relation; pass its items: {way}")
         if not isinstance(relation, Relation):
             raise ConfigError(f"{name}: {relation!r} is not a relation; use owns(...), watches(...), source(...)")
+    for what in ("when", "event_filter"):
+        if chosen[what] is not None:
+            check_predicate(f"{name}: {what}", chosen[what])
     for what, is_right, rule in _rules(chosen):
         if not is_right(chosen[what]):
             raise ConfigError(f"{name}: {what}={chosen[what]!r}, but it must be {rule}")
@@ -268,8 +277,13 @@ def _is_sync(function: Any) -> bool:
 def _rules(chosen: Mapping[str, Any]) -> list[tuple[str, Callable[[Any], bool], str]]:
     return [
         ("concurrency", lambda many: isinstance(many, int) and many >= 1, "1 or more"),
-        ("timeout", lambda seconds: seconds is None or seconds > 0, "a number of seconds above 0, or None"),
-        ("debounce", lambda seconds: seconds >= 0, "a number of seconds, 0 or more"),
+        (
+            "timeout",
+            lambda given: given is None or (_is_number(given) and given > 0),
+            "a number of seconds above 0, or None",
+        ),
+        ("debounce", lambda given: _is_number(given) and given >= 0, "a number of seconds, 0 or more"),
+        ("backoff", lambda one: isinstance(one, Backoff) or callable(one), "a Backoff, or a function to seconds"),
         (
             "for_stream",
             lambda given: given is None or is_stream(given),
@@ -277,6 +291,10 @@ def _rules(chosen: Mapping[str, Any]) -> list[tuple[str, Callable[[Any], bool], 
         ),
         ("finalizer", lambda given: given is None or chosen["cleanup"] is not None, "left out without a cleanup"),
     ]
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool)
 
 
 def _finalizer(view: View[Any], chosen: Mapping[str, Any]) -> str | None:

@@ -233,11 +233,22 @@ def owner_listener(target: Target, relation: Owns, enqueue: Enqueue, *, report: 
     return _related_listener(find, relation.when, enqueue, what, names_same=_has_same_owners, report=report)
 
 
+def _no_refs(returned: Any, target: Target) -> ConfigError:
+    kind = target.view.gvk.kind
+    return ConfigError(f"to= returned {returned!r}; return a list of refs: [Ref({kind}, name, namespace)]")
+
+
 def mapped_listener(target: Target, relation: Watches, enqueue: Enqueue, *, report: Report = log_error) -> Listener:
     """Enqueues the refs that the user's function returns for the object before and after the change."""
 
     def find(item: Item[Any]) -> Iterator[str]:
-        return map(target.key, relation.to(item.object))
+        returned: Any = relation.to(item.object)
+        if returned.__class__ in (Ref, str):
+            raise _no_refs(returned, target)
+        for given in returned:
+            if given.__class__ is not Ref:
+                raise _no_refs(returned, target)
+            yield target.key(given)
 
     what = f"watches({view_of(relation.kind).gvk}, to=...)"
     return _related_listener(find, relation.when, enqueue, what, report=report)

@@ -17,6 +17,7 @@ Controller(
 Each constructor's docstring says which relation to use when; `event_handlers.py` turns them into requests.
 """
 
+import inspect
 import math
 from collections.abc import AsyncIterable, Callable, Hashable, Iterable, Sequence
 from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
@@ -45,6 +46,7 @@ __all__ = [
     "Stream",
     "WatchOptions",
     "Watches",
+    "check_predicate",
     "every",
     "is_stream",
     "matches",
@@ -80,7 +82,11 @@ class WatchOptions(TypedDict, total=False):
     """Indexes of the cache of this kind, for `ctx.list(kind, index=(index, value))`; none unless given."""
 
 
-class _Watch(msgspec.Struct, frozen=True, kw_only=True):
+class Relation(msgspec.Struct, frozen=True):
+    """Any relation of a controller: what `owns`, `watches`, `references`, `source` and the others return."""
+
+
+class _Watch(Relation, frozen=True, kw_only=True):
     """What the relations to another kind have in common; `kind` may be metadata only."""
 
     kind: Kind[Any]
@@ -91,6 +97,8 @@ class _Watch(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         namespaces_of(self.kind, self.namespace)
+        if self.when is not None:
+            check_predicate("when", self.when)
 
 
 class Owns(_Watch, frozen=True, kw_only=True):
@@ -112,26 +120,22 @@ class References(_Watch, frozen=True, kw_only=True):
     theirs: Callable[[Any], Iterable[Hashable]] | None = None
 
 
-class Source(msgspec.Struct, frozen=True):
+class Source(Relation, frozen=True):
     """See `source`."""
 
     stream: Stream
 
 
-class Every(msgspec.Struct, frozen=True):
+class Every(Relation, frozen=True):
     """See `every`."""
 
     ticks: float | Stream
 
 
-class Remembers(msgspec.Struct, frozen=True):
+class Remembers(Relation, frozen=True):
     """See `remembers`."""
 
     states: StateMap[Any, Any, Any]
-
-
-Relation = Owns | Watches | References | Source | Every | Remembers
-"""Any relation of a controller."""
 
 
 def owns(
@@ -269,6 +273,17 @@ def _namespace_names(kind: Kind[Any], namespace: Any) -> tuple[str, ...]:
     return names
 
 
+def check_predicate(name: str, given: object) -> None:
+    """Raises ConfigError for anything but a predicate; `name` is that of the option."""
+    if not isinstance(given, Predicate):
+        shown = getattr(given, "__qualname__", repr(given))
+        ways = "where(function) for a function of the object, or by.generation, by.labels, by.value(...)"
+        raise ConfigError(f"{name}={shown} is not a predicate; write {ways}")
+
+
 def _require_callable(given: object, name: str, what: str) -> None:
     if not callable(given):
         raise ConfigError(f"{name}={given!r} is not a function; pass one {what}")
+    if inspect.iscoroutinefunction(given) or inspect.isasyncgenfunction(given):
+        shown = getattr(given, "__qualname__", repr(given))
+        raise ConfigError(f"{name}={shown} is async, but is called for each event: write def, not async def, {what}")

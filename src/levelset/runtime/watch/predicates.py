@@ -10,7 +10,7 @@ with `any_of`, `all_of` and `not_`.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from levelset.client.object_types import Item
 
@@ -22,6 +22,7 @@ Trace = Any
 """The small value that a predicate compares instead of the object."""
 
 
+@runtime_checkable
 class Predicate(Protocol):
     """Decides whether a change matters."""
 

@@ -35,7 +35,7 @@ src = ["src", "tests"]
 
 [tool.ruff.lint]
 select = ["A", "ASYNC", "B", "C4", "D", "E", "F", "I", "N", "PT", "RUF", "SIM", "UP", "W"]
-ignore = ["D203", "D213", "D401"]
+ignore = ["D107", "D203", "D213", "D401"]
 
 [tool.ruff.lint.per-file-ignores]
 "tests/*" = ["D103"]
