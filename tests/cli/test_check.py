@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from levelset.cli.check import blocking_calls, ownerless_children
+from levelset.cli.check import blocking_calls, ownerless_children, unawaited_calls
 from levelset.cli.commands import levelset
 
 MODULE = "tests.cli.fixtures.operator:controllers"
@@ -54,6 +54,87 @@ def test_blocking_calls_are_found_by_any_import_name() -> None:
         "a.py:8: error: time.sleep() in async reconcile blocks the event loop; "
         "write await asyncio.sleep(...), or return requeue(seconds)"
     )
+
+
+def test_writes_that_are_not_awaited_are_found() -> None:
+    source = """
+async def reconcile(site, ctx):
+    ctx.apply(child(site), owner=site)
+    ctx.record(site, "Opened", "It is open.")
+    ctx.set_status(site, status)  # levelset: ignore
+    waiting = [ctx.apply(one, owner=site) for one in children(site)]
+    await asyncio.gather(*waiting)
+    await ctx.apply(child(site), owner=site)
+"""
+    assert [str(one) for one in unawaited_calls(source, "a.py")] == [
+        "a.py:3: error: ctx.apply() is not awaited, so that nothing is sent; write await ctx.apply(...)"
+    ]
+
+
+READS = """
+from levelset import Context, Controller, OnlyMetadata, Ref, Resource, Spec, Status, owns, references
+from levelset.kinds.apps_v1 import Deployment
+from levelset.kinds.core_v1 import ConfigMap, Secret, Service
+
+
+class Site(Resource[Spec, Status], api="reads.example.dev/v1"):
+    "A site."
+
+
+async def helper(ctx: Context, name: str) -> None:
+    await ctx.find(Service, name)
+
+
+async def reconcile(site: Site, ctx: Context) -> None:
+    await ctx.children(ConfigMap)
+    await ctx.list(Site)
+    await ctx.find(Secret, site.name)
+    await ctx.get(Ref(Deployment, site.name, "default"))
+    await ctx.get(Ref(Deployment, site.name, "default"), read="live")
+    await ctx.find(Deployment, site.name)  # levelset: ignore
+    await helper(ctx, site.name)
+
+
+sites = Controller(Site, reconcile, owns(ConfigMap), owns(Secret, metadata_only=True))
+"""
+
+
+LEAVE_OUT = 'leave out metadata_only=True, or read="live"'
+ADD = 'add owns({0}), watches({0}, to=...) or read="live"'
+
+
+def checked(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    name = f"sites_{folder.name}"
+    (folder / f"{name}.py").write_text(source, encoding="utf-8")
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    lines = check(name).output.splitlines()
+    return [line.removeprefix(f"{name}.py:") for line in lines if "NotCached" in line]
+
+
+def test_reads_of_kinds_that_are_not_cached_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked(tmp_path, READS.replace("OnlyMetadata, ", ""), monkeypatch)
+    assert [line.partition(": error: ")[2] for line in found] == [
+        f"ctx.find() raises NotCached: no relation declares Service; {ADD.format('Service')}",
+        f"ctx.find() raises NotCached: only the metadata of Secret is cached; {LEAVE_OUT}",
+        f"ctx.get() raises NotCached: no relation declares Deployment; {ADD.format('Deployment')}",
+    ]
+    line = READS.splitlines().index("    await ctx.find(Service, name)") + 1
+    assert found[0].startswith(f"{line}: error: ")
+
+
+def test_a_module_that_reads_metadata_is_not_accused_of_reading_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = READS.replace("ctx.find(Secret, site.name)", "ctx.find(OnlyMetadata(Secret), site.name)")
+    assert [line for line in checked(tmp_path, source, monkeypatch) if "Secret" in line] == []
+
+
+def test_what_another_controller_of_the_program_caches_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = '\nothers = Controller(Deployment, reconcile, owns(Service), owns(Secret), name="others")\n'
+    assert checked(tmp_path, READS + other, monkeypatch) == []
 
 
 def test_children_without_an_owner_are_found() -> None:

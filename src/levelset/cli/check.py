@@ -3,7 +3,8 @@
 - CRDs: an in-memory API server must accept them, and they must not break objects stored under the released ones.
 - Roles in the manifests must allow everything that the controllers do, and what they do must be found in their code.
 - A Deployment in the manifests with several replicas must use leader election.
-- Code: calls that block the event loop, and children without an owner. Only the source is read, nothing is run; a line
+- Code: calls that block the event loop or are not awaited, reads of kinds that are not cached, and children without an
+  owner. Only the source is read, nothing is run; a line
   that ends with `# levelset: ignore` is skipped.
 """
 
@@ -24,12 +25,14 @@ from levelset.cli.install import read_manifests
 from levelset.cli.output import output_option, progress, reporting_errors, show_json
 from levelset.cli.targets import LoadedTargets, load_targets
 from levelset.client import Client
+from levelset.client.object_types import OnlyMetadata, view_of
 from levelset.codegen.breaking_changes import compare_releases
 from levelset.codegen.crd import crds_of
-from levelset.codegen.rbac import Permission, infer_permissions, read_permissions, unfollowed_calls
+from levelset.codegen.rbac import Permission, cached_reads, infer_permissions, read_permissions, unfollowed_calls
 from levelset.errors import ApiError, ConfigError, LevelsetError
 from levelset.objects import Object
 from levelset.objects.kind_definition import definition_of
+from levelset.runtime.controller.relations import Owns, References, Watches
 
 __all__ = [
     "BLOCKING",
@@ -42,9 +45,11 @@ __all__ = [
     "check_followed",
     "check_leader_election",
     "check_permissions",
+    "check_reads",
     "check_released",
     "definitions_of",
     "ownerless_children",
+    "unawaited_calls",
 ]
 
 Level = Literal["error", "warning"]
@@ -78,6 +83,7 @@ _MODULES: Final = {
 _HTTP_FUNCTIONS: Final = frozenset(
     {"get", "post", "put", "patch", "delete", "head", "options", "request", "Client", "Session"}
 )
+_AWAITED: Final = frozenset(["apply", "create", "delete", "patch", "save", "set_condition", "set_status", "update"])
 _IGNORE: Final = "# levelset: ignore"
 
 
@@ -110,6 +116,21 @@ def blocking_calls(source: str, file: str) -> list[Diagnostic]:
                     problem = f"{name}() in async {function.name} blocks the event loop"
                     found.append(Diagnostic(file, call.lineno, "error", problem, f"write {advice}"))
     return sorted(set(found))
+
+
+def unawaited_calls(source: str, file: str) -> list[Diagnostic]:
+    """The writes of a Context that are made as statements without `await`, so that nothing is sent."""
+    lines = source.splitlines()
+    found: list[Diagnostic] = []
+    for node in ast.walk(ast.parse(source, file)):
+        match node:
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name("ctx" | "context" as name), verb))) if verb in _AWAITED:
+                if _IGNORE not in lines[node.lineno - 1]:
+                    problem = f"{name}.{verb}() is not awaited, so that nothing is sent"
+                    found.append(Diagnostic(file, node.lineno, "error", problem, f"write await {name}.{verb}(...)"))
+            case _:
+                pass
+    return found
 
 
 def ownerless_children(source: str, file: str, functions: frozenset[str]) -> list[Diagnostic]:
@@ -302,6 +323,29 @@ def check_followed(found: LoadedTargets) -> list[Diagnostic]:
     ]
 
 
+def check_reads(found: LoadedTargets) -> list[Diagnostic]:
+    """Reads from the cache of kinds that no controller has a relation to, which raise NotCached at run time."""
+    relations = [one for controller in found.controllers for one in controller.relations]
+    watched = [one.kind for one in relations if isinstance(one, Owns | Watches | References)]
+    declared = [*(one.kind for one in found.controllers), *watched]
+    whole = {view_of(one).gvk for one in declared if not isinstance(one, OnlyMetadata)}
+    metadata = {view_of(one).gvk for one in declared} - whole
+    diagnostics: list[Diagnostic] = []
+    for one in {one: None for controller in found.controllers for one in cached_reads(controller)}:
+        gvk = view_of(one.kind).gvk
+        if gvk in whole or _IGNORE in linecache.getline(one.file, one.line):
+            continue
+        if gvk not in metadata:
+            why, advice = f"no relation declares {gvk.kind}", f"add owns({gvk.kind}), watches({gvk.kind}, to=...) or"
+        elif "OnlyMetadata" not in "".join(linecache.getlines(one.file)):
+            why, advice = f"only the metadata of {gvk.kind} is cached", "leave out metadata_only=True, or"
+        else:
+            continue
+        problem = f"{one.what} raises NotCached: {why}"
+        diagnostics.append(Diagnostic(_shown_path(one.file), one.line, "error", problem, f'{advice} read="live"'))
+    return diagnostics
+
+
 def check_code(found: LoadedTargets) -> Iterator[Diagnostic]:
     """Problems in the modules of the controllers and webhooks."""
     without = {
@@ -312,6 +356,7 @@ def check_code(found: LoadedTargets) -> Iterator[Diagnostic]:
     for module in _modules_of(found):
         source, file = inspect.getsource(module), _shown_file(module)
         yield from blocking_calls(source, file)
+        yield from unawaited_calls(source, file)
         yield from ownerless_children(source, file, frozenset(without))
 
 
@@ -367,7 +412,7 @@ def _shown_path(file: str) -> str:
 )
 @output_option
 def check(targets: tuple[str, ...], released: Path | None, manifests: Path | None, output: str) -> None:
-    """Checks a project: CRDs, RBAC, blocking calls, and changes that break stored objects.
+    """Checks a project: CRDs, RBAC, the code of reconcilers, and changes that break stored objects.
 
     Example: levelset check website --released released/crds --manifests manifests
 
@@ -393,6 +438,7 @@ def _check(targets: tuple[str, ...], released: Path | None, manifests: Path | No
     found += asyncio.run(check_definitions(definitions))
     found += check_code(project)
     found += check_followed(project)
+    found += check_reads(project)
     if released is not None:
         found += check_released(definitions, released)
     if manifests is not None:

@@ -47,7 +47,7 @@ from levelset.codegen.call_values import (
 )
 from levelset.objects import GroupVersionKind, Ref, parse_api_version
 
-__all__ = ["ContextCall", "Trace", "Unfollowed", "trace_calls"]
+__all__ = ["CachedRead", "ContextCall", "Trace", "Unfollowed", "trace_calls"]
 
 _MAX_DEPTH: Final = 60
 _MAX_BODIES: Final = 20_000
@@ -98,15 +98,26 @@ class Unfollowed:
 
 
 @dataclass(frozen=True, slots=True)
+class CachedRead:
+    """A read of the Context that comes from the cache, of objects of a kind other than the reconciled one."""
+
+    file: str
+    line: int
+    what: str
+    kind: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """What functions may call; `is_complete` is False if the source of one of them is not available.
 
-    `untyped` are the writes whose target may be of any kind.
+    `untyped` are the writes whose target may be of any kind, `reads` what is read from the cache.
     """
 
     calls: frozenset[ContextCall]
     unfollowed: tuple[Unfollowed, ...]
     untyped: tuple[Unfollowed, ...]
+    reads: frozenset[CachedRead]
     is_complete: bool
 
 
@@ -116,7 +127,7 @@ def trace_calls(*functions: Callable[..., Any] | None, kind: Any = None) -> Trac
     given = [one for one in functions if one is not None]
     is_complete = tracer.run(given)
     unfollowed, untyped = tuple(sorted(tracer.unfollowed)), tuple(sorted(tracer.untyped))
-    return Trace(frozenset(tracer.calls), unfollowed, untyped, is_complete)
+    return Trace(frozenset(tracer.calls), unfollowed, untyped, frozenset(tracer.reads), is_complete)
 
 
 class _Tracer:
@@ -130,6 +141,7 @@ class _Tracer:
         self.calls: set[ContextCall] = set()
         self.unfollowed: set[Unfollowed] = set()
         self.untyped: set[Unfollowed] = set()
+        self.reads: set[CachedRead] = set()
         # What was assigned to attributes, by object or class, and what each function returned for which arguments.
         self._attributes: dict[tuple[Any, str], Value] = {}
         self._returned: dict[tuple[Any, ...], Value] = {}
@@ -445,6 +457,8 @@ class _Tracer:
         is_cached = called.of is Handle.CONTEXT and name in _CACHED_READS and not arguments.has("read")
         if name == "record" or name in _WRITES or (name in _READS and not is_cached):
             self._add_calls(name, target, self._subresource(arguments))
+        if is_cached:
+            self._add_reads(target)
         if name in ("background", "ensure", "wait"):
             for one in flat(arguments.all()):
                 if isinstance(one, Bound | Local | Partial):
@@ -463,6 +477,15 @@ class _Tracer:
                 node, frame = self._site
                 what = f"the kind of what {ast.unparse(node.func)}() writes"
                 self.untyped.add(Unfollowed(frame.function.__code__.co_filename, node.lineno, what))
+
+    def _add_reads(self, target: Value) -> None:
+        """Records a read from the cache for each kind that its target may have."""
+        if self._site is not None:
+            node, frame = self._site
+            for one in target:
+                if isinstance(one, Of) and not one.is_own and is_kind(one.kind):
+                    file = frame.function.__code__.co_filename
+                    self.reads.add(CachedRead(file, node.lineno, f"{ast.unparse(node.func)}()", one.kind))
 
     def _subresource(self, arguments: Arguments) -> str:
         found = arguments.find(len(arguments.parts), "subresource")

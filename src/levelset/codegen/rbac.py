@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from levelset.client.object_types import Kind, view_of
-from levelset.codegen.call_tracer import ContextCall, Trace, Unfollowed, trace_calls
+from levelset.codegen.call_tracer import CachedRead, ContextCall, Trace, Unfollowed, trace_calls
 from levelset.codegen.permission import Permission
 from levelset.objects.kind_definition import plural_of
 from levelset.objects.ref import GroupVersionKind
@@ -18,9 +18,11 @@ from levelset.runtime.controller.controller import Controller
 from levelset.runtime.controller.relations import Namespaces, Owns, References, Watches, namespaces_of
 
 __all__ = [
+    "CachedRead",
     "ContextCall",
     "Permission",
     "Unfollowed",
+    "cached_reads",
     "context_calls",
     "infer_permissions",
     "merge_rules",
@@ -46,6 +48,11 @@ def unfollowed_calls(controller: Controller[Any]) -> Sequence[Unfollowed]:
     found = _trace(controller)
     owns_any = any(isinstance(one, Owns) for one in controller.relations)
     return found.unfollowed if owns_any else (*found.unfollowed, *found.untyped)
+
+
+def cached_reads(controller: Controller[Any]) -> Sequence[CachedRead]:
+    """The reads of a controller's functions that come from the cache, of other kinds than its own, by their places."""
+    return sorted(_trace(controller).reads, key=lambda one: (one.file, one.line, one.what, str(view_of(one.kind).gvk)))
 
 
 def _trace(controller: Controller[Any]) -> Trace:
