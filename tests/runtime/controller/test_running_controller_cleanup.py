@@ -1,5 +1,7 @@
 """Finalizers, saves and conflicts of a running controller, as other clients observe them."""
 
+from typing import Any
+
 import pytest
 
 from levelset.aio import timing
@@ -7,6 +9,7 @@ from levelset.client import Call, MergePatch, Response, Send
 from levelset.errors import GiveUp
 from levelset.objects import replace
 from levelset.runtime.controller import Action, Context, Controller, owns
+from levelset.runtime.watch import by, where
 from levelset.testing.virtual_time import virtual
 from tests.client.fixtures import fake_response
 from tests.runtime.controller.controller_loop import (
@@ -42,6 +45,44 @@ async def test_an_object_has_its_finalizer_before_it_is_reconciled_for_the_first
         assert [one.metadata.finalizers for one in reconcile.objects] == [(OURS,)]
         assert len(loop.writes) == 1
         assert cleanup.reconciles == []
+
+
+FILTERS: list[dict[str, Any]] = [
+    {"when": by.generation},
+    {"when": by.labels},
+    {"event_filter": by.annotations},
+    {"event_filter": where(lambda one: one.metadata.labels.get("paused") != "true")},
+]
+
+
+@pytest.mark.parametrize("options", FILTERS, ids=["generation", "labels", "annotations", "where"])
+@virtual
+async def test_no_filter_hides_the_finalizer_that_was_added_nor_the_deletion(options: dict[str, Any]) -> None:
+    reconcile, cleanup = RecordingReconciler(), RecordingReconciler()
+    controller = Controller(Web, reconcile, cleanup=cleanup, finalizer=OURS, **options)
+    async with open_loop() as loop, loop.run(controller) as started:
+        await loop.settle(started)
+        await loop.other.create(web())
+        await loop.settle(started)
+        assert [one.metadata.finalizers for one in reconcile.objects] == [(OURS,)]
+        await loop.other.patch(web_ref(), MergePatch({"metadata": {"labels": {"paused": "true"}}}))
+        await loop.other.delete(web_ref())
+        await loop.settle(started)
+        assert cleanup.names == ["blog"]
+        assert await find(loop) is None
+
+
+@virtual
+async def test_what_a_filter_hides_still_causes_no_reconcile_with_a_cleanup() -> None:
+    reconcile, cleanup = RecordingReconciler(), RecordingReconciler()
+    controller = Controller(Web, reconcile, cleanup=cleanup, finalizer=OURS, when=by.generation)
+    async with open_loop() as loop, loop.run(controller) as started:
+        await loop.other.create(web())
+        await loop.settle(started)
+        await loop.other.patch(web_ref(), MergePatch({"metadata": {"labels": {"a": "b"}}}))
+        await loop.other.patch(web_ref(), MergePatch({"metadata": {"finalizers": [THEIRS, OURS]}}))
+        await loop.settle(started)
+        assert len(reconcile.objects) == 1
 
 
 @virtual

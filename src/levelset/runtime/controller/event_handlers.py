@@ -27,6 +27,7 @@ from levelset.runtime.watch import Predicate
 __all__ = [
     "DELETION_STARTS",
     "SELF_CHANGES",
+    "CleanupChanges",
     "Enqueue",
     "Listener",
     "Report",
@@ -100,6 +101,28 @@ class _DeletionStarts(Predicate):
 
 DELETION_STARTS: Final[Predicate] = _DeletionStarts()
 """Passes the start of a deletion only, also of an object that is first seen when it is being deleted."""
+
+
+class CleanupChanges(Predicate):
+    """Passes what a controller with a cleanup must not miss: its finalizer was added, or a deletion starts."""
+
+    def __init__(self, finalizer: str) -> None:
+        self._finalizer = finalizer
+
+    def trace(self, item: Item[Any], /) -> tuple[bool, bool]:
+        """Whether it is being deleted, and whether it has the finalizer."""
+        return item.cached.deletion_timestamp is not None, self._finalizer in item.cached.finalizers
+
+    def differs(self, old: tuple[bool, bool] | None, new: tuple[bool, bool] | None, /) -> bool:
+        """Whether one of both began to hold; an object that is seen first has got its finalizer before."""
+        if new is None:
+            return False
+        was_deleted, had_finalizer = old or (False, True)
+        is_deleted, has_finalizer = new
+        return (is_deleted and not was_deleted) or (has_finalizer and not had_finalizer)
+
+    def __repr__(self) -> str:
+        return f"CleanupChanges({self._finalizer!r})"
 
 
 Listener = Callable[[Sequence[Change[Any]]], None]

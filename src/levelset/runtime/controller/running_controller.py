@@ -55,7 +55,7 @@ from levelset.runtime.controller.request_queue import (
 from levelset.runtime.controller.traced_tasks import Tracer
 from levelset.runtime.controller.worker import OnCrash, Slot, WorkerPool
 from levelset.runtime.queue import DEFAULT_BACKOFF, NORMAL, Due, Scheduler
-from levelset.runtime.watch import Predicate, all_of
+from levelset.runtime.watch import Predicate, all_of, any_of
 
 __all__ = [
     "ControllerInformers",
@@ -534,10 +534,13 @@ class ControllerInformers(Generic[K]):
 
 
 def _own_predicate(controller: Controller[Any]) -> Predicate:
-    """Which changes of the controller's own objects trigger a reconcile."""
+    """Which changes of the controller's own objects trigger a reconcile; no filter hides what a cleanup needs."""
+    chosen = controller.when if controller.event_filter is None else all_of(controller.event_filter, controller.when)
     if controller.for_stream is not None:
-        return event_handlers.DELETION_STARTS
-    return controller.when if controller.event_filter is None else all_of(controller.event_filter, controller.when)
+        chosen = event_handlers.DELETION_STARTS
+    if controller.finalizer is None or chosen is event_handlers.SELF_CHANGES:
+        return chosen
+    return any_of(chosen, event_handlers.CleanupChanges(controller.finalizer))
 
 
 def _both(one: Predicate | None, other: Predicate | None) -> Predicate | None:
