@@ -49,8 +49,8 @@ test-peers: .venv/dev.installed ## the suites of kopf, the official Python clien
 	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.peer_suites $(PEERS)
 
 test-operators: .venv/dev.installed ## operators of other projects, unmodified, on our server with RBAC and a data plane (builds them)
-	@PYTHONPATH="$(CURDIR)" $(PY) -m scripts.operator_binaries > /dev/null
-	@$(PY) -m pytest -m operators tests/operators
+	@code=0; PYTHONPATH="$(CURDIR)" $(PY) -m scripts.operator_binaries > /dev/null || code=$$?; \
+	$(PY) -m pytest -m operators tests/operators && exit $$code
 
 test-browser: .venv/dev.installed ## the dashboard in a real browser: its pages, attacks on it, 100,000 objects, logs of Podman (needs Chromium)
 	@$(PY) -m pytest -m browser tests/dashboard systems/dcp/tests

@@ -4,9 +4,9 @@
     make test-envtest ENVTEST="--on levelset --suite client"
 
 The suites are that of the operator in `tests/clients/go-operator` and controller-runtime's own, from the Go module
-proxy. Each is built with the Go packages of the server's version, and run alone. `tests/envtest/expectations.toml`
-names the specs that fail, with reasons; the exit code is 1 if one begins to pass or to fail. The first run takes some
-ten minutes of compilation, and as long again for kube-apiserver (`kube_binaries.py`).
+proxy. Each is built with the Go packages of the server's version, and run alone, by root in a network of its own.
+`tests/envtest/expectations.toml` names the specs that fail, with reasons; the exit code is 1 if one begins to pass or
+to fail. The first run takes some ten minutes of compilation, and as long again for kube-apiserver (`kube_binaries.py`).
 """
 
 import argparse
@@ -31,7 +31,17 @@ from scripts.run_summary import run_summary
 
 from levelset.apiserver.envtest import write_assets
 
-__all__ = ["Run", "check_port", "main", "read_expectations", "read_go_output", "read_junit", "surprises", "table"]
+__all__ = [
+    "Run",
+    "check_port",
+    "main",
+    "own_network",
+    "read_expectations",
+    "read_go_output",
+    "read_junit",
+    "surprises",
+    "table",
+]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 EXPECTATIONS: Final = ROOT / "tests" / "envtest" / "expectations.toml"
@@ -46,6 +56,7 @@ _TARGETS: Final = ("levelset", "kube")
 _STAGING: Final = ("api", "apiextensions-apiserver", "apimachinery", "apiserver", "client-go", "component-base")
 _LIMIT: Final = 900
 _METRICS_PORT: Final = 8080
+_OWN_NETWORK: Final = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 _GO_LINE: Final = re.compile(r"^--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\)$", re.MULTILINE)
 _WORDS: Final[dict[str, Result]] = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
 
@@ -185,8 +196,8 @@ def assets_of(target: str) -> Path:
     return folder
 
 
-def run_suite(suite: str, target: str, program: Path, source: Path, focus: str) -> Run:
-    """Runs the program of a suite on a target; its output stays in a file."""
+def run_suite(suite: str, target: str, program: Path, source: Path, focus: str, through: tuple[str, ...] = ()) -> Run:
+    """Runs the program of a suite on a target, `through` a command; its output stays in a file."""
     log, report = (_PLACE / f"{suite.replace('/', '-')}-{target}.{end}" for end in ("log", "xml"))
     report.unlink(missing_ok=True)
     options = ["-test.v", f"-test.run={focus}"]
@@ -199,7 +210,7 @@ def run_suite(suite: str, target: str, program: Path, source: Path, focus: str) 
     with log.open("wb") as output:
         try:
             subprocess.run(
-                [program, *options],
+                [*through, str(program), *options],
                 cwd=source,
                 env=environment,
                 stdout=output,
@@ -215,6 +226,15 @@ def run_suite(suite: str, target: str, program: Path, source: Path, focus: str) 
     else:
         found = tuple(read_junit(suite, report.read_text("utf-8"))) if report.exists() else ()
     return Run(suite, target, found, seconds)
+
+
+def own_network() -> tuple[str, ...]:
+    """The beginning of a command that runs in a network of its own, where all ports are free; empty without root."""
+    try:
+        subprocess.run([*_OWN_NETWORK, "true"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ()
+    return _OWN_NETWORK
 
 
 def check_port(port: int = _METRICS_PORT) -> None:
@@ -238,11 +258,13 @@ def main(arguments: list[str]) -> int:
     began = time.monotonic()
     runs: list[Run] = []
     try:
-        check_port()
+        through = own_network()
+        if not through:
+            check_port()
         for suite in given.suite or [_OPERATOR, *_PACKAGES]:
             program, source = compile_suite(suite)
             for target in _TARGETS if given.on == "both" else [given.on]:
-                one = run_suite(suite, target, program, source, given.focus)
+                one = run_suite(suite, target, program, source, given.focus, through)
                 print(f"{suite} on {target}: {one.count('passed')} passed, {one.count('failed')} failed,"
                       f" {one.count('skipped')} skipped, {one.seconds:.1f} s", flush=True)  # fmt: skip
                 runs.append(one)

@@ -6,7 +6,7 @@
 Their tests come from the sdists and crates that the projects publish, unmodified; `tests/peers/suites.toml`
 says which. They run against `levelset serve --rbac`, or against `levelset up` with Pods as processes.
 `tests/peers/expectations.toml` names the tests that fail, with reasons; the exit code is 1 if one begins to pass or to
-fail. What is installed and built stays in `.cache/peer-suites`.
+fail, and 2 if a suite cannot be had. What is installed and built stays in `.cache/peer-suites`.
 """
 
 import argparse
@@ -290,13 +290,14 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     _LOGS.mkdir(parents=True, exist_ok=True)
     lines, news = [f"\n{'suite':24}{'passed':>8}{'failed':>8}{'skipped':>8}{'s':>8}"], list[str]()
-    start, skipped = time.monotonic(), list[str]()
+    start, skipped, is_whole = time.monotonic(), list[str](), True
     for name in given.suite or suites:
         expected, began = expectations.get(name, Expectations((".",))), time.monotonic()
         try:
             outcomes = run_suite(suites[name], expected, given)
         except Missing as error:
             skipped.append(f"all of {name}: {error}")
+            is_whole = False
             continue
         counts = Counter(one.result for one in outcomes)
         cells = "".join(f"{counts[word]:8}" for word in ("passed", "failed", "skipped"))
@@ -308,7 +309,7 @@ def main(arguments: list[str]) -> int:
         skipped += [f"of {name}: {one.why}" for one in outcomes if one.result == "skipped"]
         news += surprises(name, expected, outcomes)
     print("\n".join([*lines, *news, f"logs: {_LOGS}", *run_summary(start, skipped)]))
-    return 2 if len(lines) == 1 else 1 if news else 0
+    return 1 if news else 0 if is_whole else 2
 
 
 if __name__ == "__main__":

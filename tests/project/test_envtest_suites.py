@@ -1,10 +1,21 @@
 """The runner of Go suites with envtest: what it makes of their reports, and of its list of expectations."""
 
 import socket
+import subprocess
+import sys
 
 import pytest
 from scripts.e2e_suite import Expectations, Outcome
-from scripts.envtest_suites import Run, check_port, read_expectations, read_go_output, read_junit, surprises, table
+from scripts.envtest_suites import (
+    Run,
+    check_port,
+    own_network,
+    read_expectations,
+    read_go_output,
+    read_junit,
+    surprises,
+    table,
+)
 from scripts.kube_binaries import Missing
 
 JUNIT = """<?xml version="1.0"?>
@@ -68,3 +79,14 @@ def test_a_port_in_use_is_said_before_a_suite_waits_for_it() -> None:
 
 def test_the_list_of_expectations_can_be_read() -> None:
     assert set(read_expectations()) == {"levelset", "kube"}
+
+
+def test_in_a_network_of_its_own_every_port_is_free() -> None:
+    through = own_network()
+    if not through:
+        pytest.skip("a network of its own needs root, unshare and ip")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        script = f"import socket; socket.create_server(('', {taken.getsockname()[1]}))"
+        assert subprocess.run([*through, sys.executable, "-c", script], check=False).returncode == 0
