@@ -114,6 +114,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 _TENTH = 0.1
+_MAX_FORMAT = 64  # characters of the name of a format
 _ONE = fixed(1)
 
 
@@ -146,10 +147,21 @@ def _compared(parts: list[Estimate]) -> Estimate | None:
     """Equality, and the order of strings: proportional to the smaller operand."""
     kinds = [part.kind for part in parts]
     if kinds[0] is not None and kinds[1] is not None and kinds[0].kind == "opaque" and kinds[0].same(kinds[1]):
-        most = parts[1].size.most if kinds[0].name == "kubernetes.URL" and parts[1].size is not None else 1
+        most = _MAX_FORMAT if kinds[0].name == "kubernetes.NamedFormat" else 1
+        if kinds[0].name == "kubernetes.URL" and parts[1].size is not None:
+            most = parts[1].size.most
         return Estimate(SizeRange(1, most).scaled(_TENTH))
+    return _compared_by_size(parts)
+
+
+def _compared_by_size(parts: list[Estimate]) -> Estimate:
+    """Inequality: upstream knows what it costs to compare opaque values for equality only."""
     most = min(part.span.most for part in parts)
     return Estimate(SizeRange(1 if most > 0 else 0, most).scaled(_TENTH))
+
+
+def _type(_: list[Estimate]) -> Estimate:
+    return Estimate(_ONE, UNKNOWN)
 
 
 def _ordered(parts: list[Estimate]) -> Estimate | None:
@@ -356,9 +368,10 @@ def _quoted(parts: list[Estimate]) -> Estimate:
 
 _COSTS: Mapping[str, Callable[[list[Estimate]], Estimate | None]] = {
     "dyn": _dyn,
+    "type": _type,
     "_[_]": _index,
     "_==_": _compared,
-    "_!=_": _compared,
+    "_!=_": _compared_by_size,
     "_<_": _ordered,
     "_<=_": _ordered,
     "_>_": _ordered,
@@ -532,7 +545,7 @@ _ROUNDS = {
     "map": (10, 12, 1),
     "filter": (10, 13, 1),
     "transformMap": (30, 3, 1),
-    "transformMapEntry": (30, 3, 1),
+    "transformMapEntry": (30, 2, 1),
 }
 
 

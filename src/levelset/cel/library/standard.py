@@ -161,14 +161,15 @@ _rows: list[Row] = [
     ("_[?_]: (optional(list(A)), int) optional(A)", maybe),
     ("_[?_]: (optional(map(A, B)), A) optional(B)", maybe),
     ("@in: (A, map(A, B)) bool", contains, "{0} in {1}"),
+    # In the order of upstream: the first one that fits decides what the items of `[]` are.
+    ("size: (bytes) int", _size_bytes, "len({0})"),
     ("size: (list(A)) int", len, "len({0})"),
     ("size: (map(A, B)) int", len, "len({0})"),
     ("size: (string) int", len, "len({0})"),
-    ("size: (bytes) int", _size_bytes, "len({0})"),
+    ("size: bytes.() int", _size_bytes, "len({0})"),
     ("size: list(A).() int", len, "len({0})"),
     ("size: map(A, B).() int", len, "len({0})"),
     ("size: string.() int", len, "len({0})"),
-    ("size: bytes.() int", _size_bytes, "len({0})"),
 ]
 _rows += [
     (f"{name}: ({kind}, {kind}) bool", run, f"{{0}} {sign} {{1}}")
