@@ -74,8 +74,11 @@ def test_a_required_name_is_known() -> None:
 
 @pytest.mark.parametrize(
     ("path", "text"),
-    [("s", "x"), ("b", "true"), ("n", "2"), ("none", ""), ("s.deep", ""), ("list", ""), ("source", "kubelet")],
+    [
+        *(("s", "x"), ("b", "true"), ("n", "2"), ("none", ""), ("s.deep", ""), ("list", ""), ("source", "kubelet")),
+        *(("spec.unschedulable", "false"), ("spec.hostNetwork", "false")),
+    ],
 )
 def test_a_field_compares_as_string_and_a_missing_one_as_empty(path: str, text: str) -> None:
-    tree = {"s": "x", "b": True, "n": 2, "list": [1], "source": {"component": "kubelet"}}
+    tree = {"s": "x", "b": True, "n": 2, "list": [1], "spec": {}, "source": {"component": "kubelet"}}
     assert field_value(tree, path) == text

@@ -10,6 +10,7 @@ from levelset.apiserver.wire.webhook_client import parse_service_address
 from levelset.errors import ConfigError, Unreachable
 from tests.apiserver.support.in_process_server import CONFIGMAPS, InProcessServer, configmap, open_server
 from tests.apiserver.support.remote_webhook import Webhook, configuration, hook, open_webhook
+from tests.apiserver.support.versioned_widgets import CRDS, NEW, OLD, convert, definition, widget
 
 SERVICES = "/api/v1/namespaces/system/services"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/system/endpointslices"
@@ -95,6 +96,21 @@ async def test_a_webhook_that_names_a_service_is_called_at_its_endpoint() -> Non
         await api.create("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", configuration(entry))
         await api.create(CONFIGMAPS, configmap("a"))
         assert [one["name"] for one in webhook.requests] == ["a"]
+
+
+async def test_a_conversion_webhook_that_names_a_service_is_called_at_its_endpoint() -> None:
+    def converted(request: Any) -> Any:
+        made = [convert(one, request["desiredAPIVersion"]) for one in request["objects"]]
+        return {"result": {"status": "Success"}, "convertedObjects": made}
+
+    async with open_server() as api, open_webhook(converted) as webhook:
+        port = urlsplit(webhook.url).port
+        assert port is not None
+        await prepare(api, service(), endpoint_slice("a", "127.0.0.1", port))
+        named = {"clientConfig": of_service(webhook), "conversionReviewVersions": ["v1"]}
+        await api.create(CRDS, definition("v2", conversion={"strategy": "Webhook", "webhook": named}))
+        await api.create(OLD, widget("a", "v1", color="red"))
+        assert (await api.request("GET", f"{NEW}/a"))[1]["spec"]["colour"] == "red"
 
 
 async def test_a_webhook_whose_service_does_not_exist_fails_the_write_with_the_reason() -> None:
