@@ -56,7 +56,9 @@ _TARGETS: Final = ("levelset", "kube")
 _STAGING: Final = ("api", "apiextensions-apiserver", "apimachinery", "apiserver", "client-go", "component-base")
 _LIMIT: Final = 900
 _METRICS_PORT: Final = 8080
-_OWN_NETWORK: Final = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+# kube-apiserver does not start without a default route, and an address for it that is not one of loopback.
+_NETWORK: Final = "ip link set lo up && ip address add 192.0.2.1/32 dev lo && ip route add default dev lo"
+_OWN_NETWORK: Final = ("unshare", "--net", "sh", "-c", f'{_NETWORK} && exec "$@"', "sh")
 _GO_LINE: Final = re.compile(r"^--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\)$", re.MULTILINE)
 _WORDS: Final[dict[str, Result]] = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
 

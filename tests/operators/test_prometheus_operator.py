@@ -90,9 +90,7 @@ def test_a_prometheus_runs_with_the_configuration_and_rules_that_objects_describ
     prometheus["spec"]["ruleSelector"] = {"matchLabels": RULES}
     cluster.create(prometheus)
     cluster.wait(lambda: is_available(cluster))
-    (owned,) = cluster.find_all("statefulsets")
-    assert owned["metadata"]["name"] == "prometheus-prometheus"
-    assert owned["status"]["readyReplicas"] == 1
+    assert cluster.status("statefulset", "prometheus-prometheus")["readyReplicas"] == 1
     assert jobs(cluster) == []
 
     cluster.apply(read_all(source / GUIDE, "example-app-service.yaml", "example-app-service-monitor.yaml"))
@@ -108,7 +106,8 @@ def test_a_prometheus_runs_with_the_configuration_and_rules_that_objects_describ
     cluster.kubectl("delete", "servicemonitor", "example-app")
     cluster.wait(lambda: jobs(cluster) == [])
     cluster.kubectl("delete", "prometheus", "prometheus")
-    cluster.wait(lambda: not cluster.find_all("statefulsets") and not cluster.get("secret", "prometheus-prometheus"))
+    children = (("statefulset", "prometheus-prometheus"), ("secret", "prometheus-prometheus"))
+    cluster.wait(lambda: not any(cluster.get(kind, name) for kind, name in children))
 
 
 def test_a_prometheus_may_be_scaled(cluster: OperatorCluster, source: Path) -> None:
