@@ -98,3 +98,10 @@ async def test_a_tls_secret_is_accepted_with_a_warning() -> None:
         response = await server.send("POST", "/api/v1/namespaces/default/secrets", tree)
     assert response.status == 201
     assert dict(response.headers)["Warning"] == '299 - "tls: failed to find any PEM data in certificate input"'
+
+
+@pytest.mark.parametrize(("serial", "problem"), [(0, ""), (0x85, "x509: negative serial number")])
+def test_a_serial_number_is_not_negative(serial: int, problem: str) -> None:
+    five = b"\x02\x01\x05"
+    der = x509.load_pem_x509_certificate(CERTIFICATE).public_bytes(Encoding.DER)
+    assert pair_problem(block(b"CERTIFICATE", der.replace(five, bytes([2, 1, serial]), 1)), KEY) == problem

@@ -7,10 +7,12 @@ import binascii
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import dropwhile
+from warnings import catch_warnings, simplefilter
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_private_key
+from cryptography.utils import CryptographyDeprecationWarning
 
 __all__ = ["pair_problem"]
 
@@ -26,9 +28,14 @@ def pair_problem(certificate: bytes, key: bytes) -> str:
     if secret is None:
         return _no_key(others)
     try:
-        public = x509.load_der_x509_certificate(leaf).public_key()
+        with catch_warnings():  # of a serial number that is not positive, of which Go refuses the negative ones
+            simplefilter("ignore", CryptographyDeprecationWarning)
+            parsed = x509.load_der_x509_certificate(leaf)
+            public, serial = parsed.public_key(), parsed.serial_number
     except (ValueError, UnsupportedAlgorithm):
         return "x509: malformed certificate"
+    if serial < 0:
+        return "x509: negative serial number"
     try:
         private = load_der_private_key(secret, None, unsafe_skip_rsa_key_validation=True)  # which takes long
     except (ValueError, TypeError, UnsupportedAlgorithm):
