@@ -1,5 +1,6 @@
 """LeaderWorkerSet (controller-runtime), unmodified: its Lease, its webhooks, a group of Pods for each leader."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,22 @@ def cluster(source: Path) -> Iterator[OperatorCluster]:
     with open_cluster("lws", images) as opened:
         opened.install(render_kustomization(source / "config" / "default"))
         opened.wait_available("lws-controller-manager", NAMESPACE)
+        opened.wait(lambda: are_listening(opened))
         yield opened
+
+
+def are_listening(cluster: OperatorCluster) -> bool:
+    """Whether the webhook servers of all its Pods listen: they say that they are ready before they do."""
+    addresses = [one["status"].get("podIP") for one in cluster.find_all("pods", NAMESPACE)]
+    return bool(addresses) and all(one and accepts(one) for one in addresses)
+
+
+def accepts(address: str, port: int = 9443) -> bool:
+    try:
+        socket.create_connection((address, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
 
 
 def sample(source: Path, **spec: Any) -> dict[str, Any]:
