@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from levelset import Context, Controller, ObjectMeta, requeue
-from levelset.client import Client
+from levelset.client import Client, MergePatch
 from levelset.client.transport.interface import Call, Response
 from levelset.dashboard import Dashboard, DashboardSource
 from levelset.dashboard.request_spans import RequestSpans
@@ -26,15 +26,24 @@ from tests.dashboard.fixtures import TOKEN, get, open_client, tree
 SLOW = 3.0
 
 
-async def reconcile(one: ConfigMap, ctx: Context) -> None:
-    """Two requests one after the other, then two at once in tasks of their own, and one that fails."""
+async def reconcile(one: ConfigMap, ctx: Context) -> Any:
+    """Two requests one after the other, then two at once in tasks of their own, and one that fails.
+
+    `poll` only reads each time, and `writer` sends a patch.
+    """
+    if one.name in {"poll", "writer"}:
+        await ctx.client.list(Secret)
+        if one.name == "writer":
+            await ctx.client.patch(one.ref, MergePatch({"data": {"a": "b"}}))
+        return requeue(2)
     if one.name != "parent":
-        return
+        return None
     await ctx.client.create(ConfigMap(metadata=ObjectMeta(name="first", namespace="default")))
     await ctx.client.create(ConfigMap(metadata=ObjectMeta(name="second", namespace="default")))
     await asyncio.gather(*(ctx.client.list(kind) for kind in (ConfigMap, Secret)))
     with suppress(AlreadyExists):
         await ctx.client.create(ConfigMap(metadata=ObjectMeta(name="first", namespace="default")))
+    return None
 
 
 async def slow_creates(call: Call, send: Any) -> Response:
@@ -87,6 +96,19 @@ async def test_a_reconcile_has_its_requests_as_spans_with_their_durations() -> N
         assert {round(one["from"], 3) for one in lists} == {2 * SLOW}
         assert (requests[-1]["result"], requests[-1]["isFailed"]) == ("409", True)
         assert whole["seconds"] >= 3 * SLOW
+
+
+@virtual
+async def test_polls_that_read_are_collapsed_and_those_that_write_are_not() -> None:
+    async with followed() as (page, client, _):
+        for name in ("poll", "writer"):
+            await client.create(tree("v1", "ConfigMap", name))
+        await asyncio.sleep(21)
+        found = (await get(page, "/api/reconciles"))["reconciles"]
+    times = {name: [one["times"] for one in found if one["object"]["name"] == name] for name in ("poll", "writer")}
+    assert times["poll"][0] >= 9
+    assert len(times["poll"]) <= 2
+    assert set(times["writer"]) == {1}
 
 
 @virtual

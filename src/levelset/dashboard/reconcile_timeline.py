@@ -80,7 +80,7 @@ def collapse_by_object(newest: Sequence[dict[str, Any]]) -> list[dict[str, Any]]
 
 def _sketch(controller: str, outcome: Outcome[Any], requests: Sequence[RequestSpan]) -> dict[str, Any]:
     """What decides whether a reconcile repeats the one before."""
-    is_requested = any(one.is_request for one in requests)
+    has_written = any(one.is_write for one in requests)
     return {
         "controller": controller,
         "object": outcome.ref.key,
@@ -88,8 +88,8 @@ def _sketch(controller: str, outcome: Outcome[Any], requests: Sequence[RequestSp
         "error": _error(outcome),
         "reasons": outcome.reasons,
         "next": str(outcome.action),
-        "is_poll": _is_poll(outcome) and not is_requested,
-        "writes": is_requested,
+        "is_poll": _is_poll(outcome) and not has_written,
+        "writes": has_written,
         "at": outcome.at,
         "outcome": outcome,
     }
@@ -125,7 +125,7 @@ def _with_spans(controller: str, outcome: Outcome[Any], requests: Sequence[Reque
         "waited": outcome.waited,
         "seconds": outcome.seconds,
         "next": str(outcome.action),
-        "is_poll": _is_poll(outcome) and not any(one.is_request for one in requests),
+        "is_poll": _is_poll(outcome) and not any(one.is_write for one in requests),
         "times": 1,
         "spans": spans,
         "moreRequests": max(0, len(requests) - _MOST_SPANS),

@@ -26,6 +26,7 @@ IS_OWN: Final = ContextVar("IS_OWN", default=False)
 """Whether what runs is a request of the page."""
 MOST_REQUESTS: Final = 5_000
 """The requests that are remembered, of all controllers together."""
+_READS: Final = frozenset({"GET", "HEAD"})
 _OWN: Final = frozenset({"levelset.controller", "levelset.verb"})
 """Attributes of the spans that `Tracing` starts."""
 
@@ -43,6 +44,8 @@ class RequestSpan(msgspec.Struct, gc=False):
     """The status of the response, or the name of the error."""
     is_request: bool = True
     """Whether it is a request, or else a span that the program has started: its result is empty, or the error."""
+    is_write: bool = False
+    """Whether it is a request that does more than read."""
 
 
 class RequestSpans:
@@ -63,7 +66,8 @@ class RequestSpans:
         if reconcile is None or call.is_stream:
             self.own += IS_OWN.get()
             return None
-        found = RequestSpan(reconcile, call.about or f"{call.method} {call.path}", self.clock())
+        is_write = call.method not in _READS
+        found = RequestSpan(reconcile, call.about or f"{call.method} {call.path}", self.clock(), is_write=is_write)
         self.spans.append(found)
         return found
 

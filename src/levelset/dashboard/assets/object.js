@@ -77,7 +77,7 @@ function Conditions({ all }) {
 // ---- reconciles ---------------------------------------------------------------------------------------------------
 
 export function Timeline({ entries }) {
-  if (!entries.length) return html`<p class="quiet">No controller that is known here has reconciled it.</p>`;
+  if (!entries.length) return html`<p class="quiet">None of the last reconciles, which are remembered here, was of this object.</p>`;
   return html`<ol class="timeline">${entries.map((one) => html`<${Reconcile} key=${`${one.first} ${one.controller}`} of=${one} />`)}</ol>`;
 }
 
