@@ -147,15 +147,31 @@ def test_objects_of_a_member_that_has_stopped_have_no_owner() -> None:
     assert problems.shards_without_owner([replace(stopped, is_stopped=False)], {}) == []
 
 
-async def test_objects_that_are_ill_for_one_cause_are_one_problem() -> None:
-    def ill(kind: str, name: str, owner: str = "", **status: Any) -> CachedObject:
-        owners = [{"kind": "Any", "name": owner, "uid": owner, "controller": True}] if owner else []
-        meta = {"name": name, "namespace": "a", "uid": name, "ownerReferences": owners}
-        meta["creationTimestamp"] = (WALL - timedelta(hours=1)).isoformat()
-        return decode_cached(
-            json.dumps({"kind": kind, "metadata": meta, "spec": {"replicas": 3}, "status": status}).encode()
-        )
+def ill(kind: str, name: str, owner: str = "", **status: Any) -> CachedObject:
+    owners = [{"kind": "Any", "name": owner, "uid": owner, "controller": True}] if owner else []
+    meta = {"name": name, "namespace": "a", "uid": name, "ownerReferences": owners}
+    meta["creationTimestamp"] = (WALL - timedelta(hours=1)).isoformat()
+    return decode_cached(
+        json.dumps({"kind": kind, "metadata": meta, "spec": {"replicas": 3}, "status": status}).encode()
+    )
 
+
+async def test_a_family_that_has_not_become_ready_is_one_problem_with_what_its_own_controller_says() -> None:
+    unready = {"type": "Ready", "status": "False", "message": "containers with unready status: [agent]"}
+    missing = {"type": "Ready", "status": "False", "message": "no session store answers"}
+    kinds = {
+        SITE.gvk: [ill("Website", "blog", phase="Pending", conditions=[missing])],
+        GroupVersionKind("apps", "v1", "Deployment"): [ill("Deployment", "web", "blog", replicas=3, readyReplicas=0)],
+        GroupVersionKind("apps", "v1", "ReplicaSet"): [ill("ReplicaSet", "set", "web", replicas=3, readyReplicas=0)],
+        GroupVersionKind("", "v1", "Pod"): [ill("Pod", "web-0", "set", phase="Running", conditions=[unready])],
+    }
+    (found,) = problems.ill_objects(await scan(kinds, WALL))
+    assert (found["object"]["name"], found["tone"]) == ("web-0", "busy")
+    assert [one["name"] for one in found["above"]] == ["set", "web", "blog"]
+    assert found["message"] == "containers with unready status: [agent]; Website blog: no session store answers"
+
+
+async def test_objects_that_are_ill_for_one_cause_are_one_problem() -> None:
     waiting = {"state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}
     pods = [ill("Pod", f"web-{n}", "set", containerStatuses=[waiting]) for n in range(3)]
     sets = [ill("ReplicaSet", "set", "web", replicas=3, readyReplicas=0), ill("ReplicaSet", "other", replicas=3)]

@@ -66,6 +66,8 @@ class Illness(msgspec.Struct, frozen=True):
     is_stuck: bool = False
     is_mild: bool = False
     """Whether it may be meant: what a condition of an own type says is not known here."""
+    is_deletion: bool = False
+    """Whether it is a deletion that waits, of which its owners know nothing."""
 
 
 class Scan(msgspec.Struct, frozen=True):
@@ -148,7 +150,7 @@ def _stuck_deletion(tree: Any, deleted: str, now: datetime) -> Illness | None:
     left = [one for one in maps_in(map_in(tree, "status"), "conditions") if one.get("status") == "True"]
     words = [f"waits for {', '.join(names)}" if names else "has no finalizers"]
     words += [text_of(one.get("message")) for one in left if text_of(one.get("type")).endswith("Remaining")]
-    return Illness("being deleted", "; ".join(words), deleted, is_stuck=True)
+    return Illness("being deleted", "; ".join(words), deleted, is_stuck=True, is_deletion=True)
 
 
 def _false_condition(conditions: list[dict[str, Any]], meta: Mapping[str, Any], now: datetime) -> Illness | None:

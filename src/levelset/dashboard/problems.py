@@ -6,7 +6,7 @@ needs a person, `busy` for what may repair itself. The page links it to the `obj
 """
 
 from collections import Counter
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -124,7 +124,7 @@ def ill_objects(found: Scan) -> list[Problem]:
         owner = owner_of(cached)
         key: Hashable = uid if owner is None else (owner.uid, gvk, illness.what, illness.is_stuck)
         groups.setdefault(key, []).append((gvk, cached, illness))
-        if not illness.is_stuck and not illness.is_mild:
+        if not illness.is_mild and not illness.is_deletion:
             above.setdefault(key, {}).update(_stuck_owners(cached, ill))
     explained = {uid for some in above.values() for uid in some}
     return [
@@ -148,18 +148,24 @@ def _stuck_owners(cached: CachedObject, ill: Mapping[str, _Ill]) -> dict[str, _I
 
 
 def _illness(
-    gvk: GroupVersionKind, cached: CachedObject, illness: Illness, others: Iterable[_Ill], above: Iterable[_Ill]
+    gvk: GroupVersionKind, cached: CachedObject, illness: Illness, others: Iterable[_Ill], above: Collection[_Ill]
 ) -> Problem:
+    # Built-in kinds say of themselves only that their children are not ready; a kind of an operator may know the cause.
+    known = [f"{kind.kind} {owner.name}: {one.message}" for kind, owner, one in above if _is_custom(kind)]
     return _problem(
         "object",
         f"{'stuck: ' if illness.is_stuck else ''}{illness.what}",
-        illness.message,
+        "; ".join(filter(None, [illness.message, *known])),
         "busy" if illness.is_stuck or illness.is_mild else "bad",
         about=kind_and_name(gvk, cached),
         since=illness.since or None,
         others=[kind_and_name(*one[:2]) for one in others],
         above=[kind_and_name(*one[:2]) for one in above],
     )
+
+
+def _is_custom(gvk: GroupVersionKind) -> bool:
+    return "." in gvk.group and not gvk.group.endswith(".k8s.io")
 
 
 def warned_objects(events: Iterable[Mapping[str, Any]]) -> frozenset[Name]:
