@@ -127,6 +127,21 @@ async def test_kubectl_runs_commands_copies_files_and_forwards_ports(kubectl: Ku
         await process.communicate()
 
 
+async def test_kubectl_types_into_a_container_that_it_runs(kubectl: Kubectl) -> None:
+    words = (
+        "--image=web:1",
+        "--restart=Never",
+        "--quiet",
+        "--command",
+        "--",
+        "sh",
+        "-c",
+        "read one; echo got $one; exit 4",
+    )
+    code, out, err = await kubectl("run", "typed", "-i", "--rm", *words, typed=b"a line\n")
+    assert (code, b"got a line" in out) == (4, True), (out, err)
+
+
 def _get(port: int) -> bytes:
     with urlopen(f"http://127.0.0.1:{port}/", timeout=20) as response:
         return bytes(response.read())

@@ -94,6 +94,106 @@ async def test_commands_output_and_ports_of_a_pod(cluster: Cluster, tmp_path: Pa
             await run(sources, web, "ls")
 
 
+class Typed:
+    """What a client types; an empty text is the end."""
+
+    def __init__(self) -> None:
+        self._texts = asyncio.Queue[bytes]()
+
+    def put(self, text: bytes) -> None:
+        self._texts.put_nowait(text)
+
+    async def read(self) -> bytes:
+        return await self._texts.get()
+
+
+class Client(Collected):
+    """A client that types, too."""
+
+    def __init__(self, **options: Any) -> None:
+        self.typed = Typed()
+        self._changed = asyncio.Event()
+        super().__init__(stdin=self.typed, **options)
+
+    async def until(self, text: bytes) -> None:
+        """Waits until the output has this text."""
+        while text not in self.output[STDOUT]:
+            await self._changed.wait()
+            self._changed.clear()
+
+    async def _write(self, stream: int, data: bytes) -> None:
+        await super()._write(stream, data)
+        self._changed.set()
+
+
+@asynccontextmanager
+async def interactive(
+    cluster: Cluster, folder: Path, command: list[str], **container: Any
+) -> AsyncGenerator[tuple[StreamSources, Any], None]:
+    """The running Pod `web` with a container of these options, and the streams and logs of its node."""
+    async with machine_node(folder) as node:
+        reconciler = PodReconciler(node)
+        async with cluster.running(reconciler.controller(), node_controller(node)):
+            given = {"name": "web", "image": "web", "command": command, **container}
+            await cluster.create(pod("web", given, restartPolicy="Never"))
+            yield pod_streams(node, reconciler.find_run), await cluster.until(WEB, is_ready)
+
+
+async def test_a_client_types_into_a_container_whose_stdin_ends_with_the_first_that_is_attached(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with interactive(cluster, tmp_path, ["cat"], stdin=True, stdinOnce=True) as (sources, web):
+        assert sources.attach is not None
+        client, other = Client(), Collected()
+        attaching = asyncio.create_task(_call(await sources.attach(request(web)), client))
+        seeing = asyncio.create_task(_call(await sources.attach(request(web)), other))
+        await asyncio.sleep(0)
+        client.typed.put(b"hello without the end of a line")
+        await client.until(b"hello without the end of a line")
+        client.typed.put(b"")
+        assert [await attaching, await seeing] == [0, 0]
+        assert other.output == client.output
+        ended = await cluster.until(WEB, lambda it: status(it).phase == "Succeeded")
+        assert status(ended).container_statuses[0].state is not None
+        with pytest.raises(BadRequest, match="is not running"):
+            await sources.attach(request(ended))
+
+
+async def test_the_stdin_of_a_container_outlives_its_clients_unless_it_is_for_one(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with interactive(cluster, tmp_path, ["cat"], stdin=True) as (sources, web):
+        assert sources.attach is not None
+        for text in (b"one\n", b"two\n"):
+            client = Client()
+            attaching = asyncio.create_task(_call(await sources.attach(request(web)), client))
+            await asyncio.sleep(0)
+            client.typed.put(text)
+            client.typed.put(b"")
+            await client.until(text)
+            attaching.cancel()
+        assert b"one" not in client.output[STDOUT]
+
+
+async def test_a_container_with_a_terminal_has_its_size_its_echo_and_its_exit_code(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with interactive(cluster, tmp_path, ["sh"], stdin=True, tty=True) as (sources, web):
+        assert sources.attach is not None
+        client = Client(tty=True)
+        attaching = asyncio.create_task(_call(await sources.attach(request(web)), client))
+        client.streams.resize(b'{"Width": 101, "Height": 33}')
+        client.typed.put(b"stty size; echo $TERM\n")
+        await client.until(b"33 101\r\nxterm\r\n")
+        client.typed.put(b"exit 5\n")
+        assert await attaching == 0
+        ended = await cluster.until(WEB, lambda it: status(it).phase == "Failed")
+        state = status(ended).container_statuses[0].state
+        assert state is not None
+        assert state.terminated is not None
+        assert state.terminated.exit_code == 5
+
+
 async def test_a_container_is_not_running_once_its_process_has_ended(cluster: Cluster, tmp_path: Path) -> None:
     async with machine_node(tmp_path) as node:
         reconciler = PodReconciler(node)

@@ -94,7 +94,7 @@ def _command(
     mounts = mount_paths(container)
     env = {name: rewrite_mount_path(value, mounts, root) for name, value in variables.items()}
     argv = tuple(rewrite_mount_path(expand(word, variables), mounts, root) for word in words)
-    whole = {**node.environment, **env, MOUNT_ROOT: root}
+    whole = {**node.environment, **({"TERM": "xterm"} if container.tty else {}), **env, MOUNT_ROOT: root}
     return Command(argv=argv, env=whole, cwd=_working_dir(container, mounts, root))
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from levelset import NotFound, Ref
 from levelset.kinds.core_v1 import Container, Pod
 from levelset_local.node.container_command import termination_message_file
+from levelset_local.node.container_streams import ContainerStreams
 from levelset_local.node.node import Node
 from levelset_local.node.pod_record import RunningProcess, Termination
 from levelset_machine import Command, Ended, LogOptions, Run
@@ -36,6 +37,8 @@ class ContainerRun(Struct, frozen=True, kw_only=True):
     """The key of its log."""
     enter: tuple[str, ...] = ()
     """What comes before a command that runs in the container; nothing unless it has namespaces."""
+    streams: ContainerStreams | None = None
+    """Its streams, if it has stdin or a terminal and was started by this manager."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -13,13 +13,14 @@ from levelset.kinds.core_v1 import Container, Pod, Service
 from levelset_local.node.config_sources import ConfigSources
 from levelset_local.node.container_command import StartBlocked, check_command, container_command, set_up_volumes
 from levelset_local.node.container_run import ContainerRun
+from levelset_local.node.container_streams import ContainerStreams
 from levelset_local.node.namespaces import entering
 from levelset_local.node.node import Node, log_key
 from levelset_local.node.plan import Stop
 from levelset_local.node.pod_record import ContainerRecord, PodRecord, RunningProcess, Termination, mark_lost
 from levelset_local.node.process_supervisor import ProcessSupervisor
 from levelset_local.node.volumes import BadVolume
-from levelset_machine import CannotStart, Command, Run
+from levelset_machine import CannotStart, Command, LogSink, Run
 
 __all__ = ["Launcher", "PodInputs"]
 
@@ -102,15 +103,17 @@ class Launcher:
         node, now, one = self._node, ctx.now(), record.container(container.name)
         node.logs.remove(log_key(record.uid, one.name, one.restarts - 2))
         sink = node.logs.open(log_key(record.uid, one.name, one.restarts))
+        streams = ContainerStreams(container, sink) if container.stdin or container.tty else None
         try:
-            process = node.runner.start(command, out=sink)
+            process = _start(node, command, sink, streams)
         except CannotStart as error:
             sink.write(f"{error}\n".encode())
             sink.close()
             return record.with_container(replace(one, ended=_start_error(str(error), now)))
         record = record.with_container(replace(one, live=_new_process(container, process, now)))
         node.records.save(replace(record, pending_events=()))
-        self._supervisor.supervise(self._container_run(inputs, record, container, process, command))
+        run = self._container_run(inputs, record, container, process, command)
+        self._supervisor.supervise(replace(run, streams=streams))
         ctx.record(inputs.pod, "Started", f"Started container {one.name}")
         return record
 
@@ -144,6 +147,12 @@ class Launcher:
         return record.with_container(
             replace(one, live=replace(one.live, stopping=True, stopping_within=step.grace, is_ready=False))
         )
+
+
+def _start(node: Node, command: Command, sink: LogSink, streams: ContainerStreams | None) -> Run:
+    runner: Any = node.runner
+    run: Run = runner.start(command, out=sink) if streams is None else runner.start_session(streams.session, command)
+    return run
 
 
 def _find(pod: Pod, name: str) -> Container | None:

@@ -58,6 +58,8 @@ def pod_streams(node: Node, find_run: FindRun) -> StreamSources:
 
     async def attach(request: StreamRequest) -> RunCommand:
         run = _running(request, find_run)
+        if run.streams is not None:
+            return run.streams.attach
         return lambda streams: _attach(node, run, streams)
 
     async def portforward(request: StreamRequest) -> ConnectPort:

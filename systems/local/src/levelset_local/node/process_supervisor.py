@@ -6,7 +6,8 @@ processes are left to the machine, or to the next manager.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
@@ -25,6 +26,7 @@ from levelset_machine import ProbeResult, Run, StopFailed
 __all__ = ["ProcessSupervisor"]
 
 _RETRY_SECONDS: Final = 5.0
+_COPIED_WITHIN: Final = 2.0
 _LEAST_GRACE: Final = 2.0
 """The seconds that a process has to stop after its preStop hook has used up the grace period."""
 
@@ -100,14 +102,15 @@ class ProcessSupervisor:
     async def _supervise(self, run: ContainerRun) -> None:
         node = self._node
         report = partial(self._report, run)
-        async with asyncio.TaskGroup() as group:
-            probing = group.create_task(run_probes(node, run, report))
-            ended = await run.process.wait()
-            probing.cancel()
-        try:
-            await node.runner.stop(run.process, grace=0.0)  # child processes that it has left behind
-        except StopFailed as error:
-            log.warning("%s: %s", run.ref, error)
+        async with _copying(run):
+            async with asyncio.TaskGroup() as group:
+                probing = group.create_task(run_probes(node, run, report))
+                ended = await run.process.wait()
+                probing.cancel()
+            try:
+                await node.runner.stop(run.process, grace=0.0)  # child processes that it has left behind
+            except StopFailed as error:
+                log.warning("%s: %s", run.ref, error)
         end = await make_termination(node, run, ended)
         if self._runs.get(run.key) is run:
             del self._runs[run.key]
@@ -142,6 +145,21 @@ class ProcessSupervisor:
     def _report(self, run: ContainerRun, update: RecordUpdate) -> None:
         if run.uid in self._states:  # otherwise the Pod is gone, and the update has no receiver
             self._states.defer(run.ref, update, for_key=run.uid)
+
+
+@asynccontextmanager
+async def _copying(run: ContainerRun) -> AsyncGenerator[None, None]:
+    """Copies the output of a run with streams until its end; at the end of the block it has little time left."""
+    if run.streams is None:
+        yield
+        return
+    copying = asyncio.create_task(run.streams.copy(), name=f"copy {run.name}")
+    try:
+        yield
+        await asyncio.wait([copying], timeout=_COPIED_WITHIN)
+    finally:
+        copying.cancel()
+        await asyncio.gather(copying, return_exceptions=True)
 
 
 async def _stop_run(node: Node, run: ContainerRun, within: float) -> ProbeResult | None:
