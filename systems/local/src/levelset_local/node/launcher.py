@@ -12,8 +12,7 @@ from levelset import Context, replace
 from levelset.kinds.core_v1 import Container, Pod, Service
 from levelset_local.node.config_sources import ConfigSources
 from levelset_local.node.container_command import StartBlocked, check_command, container_command, set_up_volumes
-from levelset_local.node.container_run import ContainerRun
-from levelset_local.node.container_streams import ContainerStreams
+from levelset_local.node.container_run import ContainerRun, ContainerStreams
 from levelset_local.node.namespaces import entering
 from levelset_local.node.node import Node, log_key
 from levelset_local.node.plan import Stop
