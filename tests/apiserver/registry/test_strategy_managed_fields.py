@@ -1,5 +1,6 @@
 from copy import deepcopy
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from levelset.apiserver.registry import field_outlines
 from levelset.apiserver.registry.builtin import written_members
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
+from levelset.apiserver.registry.builtin.pod_outlines import KnownOutlines
 from levelset.apiserver.registry.strategy import track_new_object
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.objects.json_tree import is_list, is_map
@@ -124,12 +126,9 @@ def places(tree: Any) -> list[tuple[Any, Any]]:
     return [(tree, name) for name, _ in steps] + [place for _, value in steps for place in places(value)]
 
 
-@settings(max_examples=80, deadline=None)
-@given(st.sampled_from(sorted(BUILTIN)), st.data())
-def test_outlines_of_a_built_in_kind_tell_apart_what_is_owned_differently(kind: str, data: st.DataObject) -> None:
-    """Each object is compared with what is computed without the cache, which holds those of all examples."""
-    base, served = BUILTIN[kind], make_builtin(kind)
-    tree, shape = deepcopy(base), served.shape()
+def changed(base: dict[str, Any], data: st.DataObject) -> dict[str, Any]:
+    """A copy of the object with up to three members or items that are removed, empty, or another value."""
+    tree = deepcopy(base)
     for _ in range(data.draw(st.integers(0, 3))):
         owner, name = data.draw(st.sampled_from(places(tree) or places(tree := deepcopy(base))))
         change: Any = data.draw(st.sampled_from(CHANGES))
@@ -137,6 +136,27 @@ def test_outlines_of_a_built_in_kind_tell_apart_what_is_owned_differently(kind: 
             del owner[name]
         elif isinstance(change, type(owner[name])) or not change:
             owner[name] = deepcopy(change)
+    return tree
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from(["Pod", "Deployment"]), st.data())
+def test_an_object_is_written_as_go_does_whatever_was_written_before(kind: str, data: st.DataObject) -> None:
+    tree, members = changed(BUILTIN[kind], data), written_members.written_members(make_builtin(kind))
+    assert members is not None
+    remembered, alone = deepcopy(tree), deepcopy(tree)
+    written_members.write_members(members, remembered)
+    with patch.object(written_members, "_written_specs", KnownOutlines()):
+        written_members.write_members(members, alone)
+    assert remembered == alone
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from(sorted(BUILTIN)), st.data())
+def test_outlines_of_a_built_in_kind_tell_apart_what_is_owned_differently(kind: str, data: st.DataObject) -> None:
+    """Each object is compared with what is computed without the cache, which holds those of all examples."""
+    served = make_builtin(kind)
+    tree, shape = changed(BUILTIN[kind], data), served.shape()
     members = written_members.written_members(served)
     expected = field_outlines.compute_fields(tree, shape, members)
     assert field_outlines.new_object_fields(tree, shape, members) == expected

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, cast
 
+from levelset.apiserver.registry.builtin.pod_outlines import pod_outline
 from levelset.apiserver.registry.builtin.written_members import Members, without_structs, without_zeros
 from levelset.objects import encode_tree
 from levelset.patch.field_paths import is_granular
@@ -24,6 +25,8 @@ _UNKNOWN: Final[Any] = object()
 _MAX_KNOWN: Final = 4096
 _MAX_PLANS: Final = 256
 _KNOWN_BYTES: Final = 8 * 1024
+_pod_specs: Final[dict[tuple["_OutlineType", bytes], tuple[Any, ...]]] = {}
+_MAX_POD_SPECS: Final = 256
 
 
 def new_object_fields(tracked: dict[str, Any], shape: Shape, members: Members | None) -> dict[str, Any] | None:
@@ -91,7 +94,7 @@ class _OutlineType:
 
     __slots__ = (
         *("_members", "_shape", "below", "defaults", "is_atomic", "is_granular", "items", "keys"),
-        *("marked", "plans"),
+        *("is_pod_spec", "marked", "plans"),
     )
 
     def __init__(self, shape: Shape, members: Members | None) -> None:
@@ -107,6 +110,7 @@ class _OutlineType:
         is_struct = members is not None and members.is_struct
         self.plans: dict[tuple[str, ...], _Plan] | None = {} if is_struct else None
         """The plans by the names of a map; None if these are free, rather than those of a built-in type."""
+        self.is_pod_spec = members is not None and members.is_pod_spec
 
     def plan(self, tree: dict[str, Any]) -> _Plan:
         """The plan for the names of a map; the same for the same names, of which objects of a type have few."""
@@ -158,11 +162,26 @@ def _add_map(outline: list[Any], tree: dict[str, Any], kind: _OutlineType) -> No
             if below is not None and below.is_leaf and all(value.values()):
                 outline.append(below)  # as `_add_map`, without the call
             else:
-                _add_map(outline, value, found)
+                (_add_pod_spec if found.is_pod_spec else _add_map)(outline, value, found)
         elif class_ is list and found.is_granular:
             _add_items(outline, value, found)
         else:
             outline.append(None)
+
+
+def _add_pod_spec(outline: list[Any], spec: dict[str, Any], kind: _OutlineType) -> None:
+    """As `_add_map`, whose walk is not repeated for specs that do not differ in what decides."""
+    key = kind, pod_outline(spec)
+    found = _pod_specs.get(key)
+    if found is None:
+        made: list[Any] = []
+        _add_map(made, spec, kind)
+        found = tuple(made)
+        if len(key[1]) <= _KNOWN_BYTES:
+            if len(_pod_specs) >= _MAX_POD_SPECS:
+                _pod_specs.clear()
+            _pod_specs[key] = found
+    outline += found
 
 
 def _is_blank(value: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from levelset.apiserver.registry.builtin.pod_outlines import KnownOutlines, pod_outline
 from levelset.apiserver.resources.served_resource import Dropped, ServedResource
 from levelset.apiserver.schema.builtin_schemas import COMPONENT, DATA, builtin_names, library
 from levelset.objects.json_tree import is_list, is_map
@@ -48,6 +49,9 @@ _TIMES: Final = frozenset(f"io.k8s.apimachinery.pkg.apis.meta.v1.{name}" for nam
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 # Definitions are stored as JSON, which tells an empty list from an absent one; protobuf, as all others are, does not.
 _STORED_AS_JSON: Final = "io.k8s.apiextensions-apiserver."
+_POD_SPEC: Final = "io.k8s.api.core.v1.PodSpec"
+_written_specs: Final = KnownOutlines()
+"""The outlines of pod specs that are as Go writes them."""
 
 
 _Plan = tuple[bool, tuple[tuple[str, "Members"], ...]]
@@ -77,7 +81,7 @@ class Members:
     """
 
     __slots__ = (
-        *("always", "below", "is_plain", "is_struct", "leaves", "lists"),
+        *("always", "below", "is_plain", "is_pod_spec", "is_struct", "leaves", "lists"),
         *("omitted", "plans", "pointers", "present", "zeros"),
     )
 
@@ -89,8 +93,9 @@ class Members:
         *,
         values: "Members | None" = None,
         has_empty_lists: bool = False,
+        is_pod_spec: bool = False,
     ) -> None:
-        self.omitted, self.present = omitted, present
+        self.omitted, self.present, self.is_pod_spec = omitted, present, is_pod_spec
         self.below = _Below(schemas, values)
         """The members of a member, or of its items if it is a list; None if it has none."""
         structs = {name for name, schema in schemas.items() if _type_name(schema)}
@@ -199,9 +204,13 @@ def restore(removed: list[Dropped]) -> None:
         owner[name] = value
 
 
-def _walk(members: Members, tree: dict[str, Any], removed: Removed | None) -> None:
-    """Removes what is empty to `removed`; without it, adds what is always there: most writes need both."""
+def _walk(members: Members, tree: dict[str, Any], removed: Removed | None) -> bool:
+    """Removes what is empty to `removed`; without it, adds what is always there: most writes need both.
+
+    Returns whether there was nothing to do.
+    """
     is_complete, nested = members.plans.get(tuple(tree)) or _plan(members, tree)
+    is_written = is_complete
     if not is_complete:
         if removed is None:
             _add_zeros(members, tree)
@@ -209,18 +218,32 @@ def _walk(members: Members, tree: dict[str, Any], removed: Removed | None) -> No
         else:
             removed.is_written = False
     if not all(tree.values()):
-        _remove(members, tree, removed)
+        is_written = _remove(members, tree, removed) and is_written
     for name, below in nested:
         value: Any = tree.get(name)
         # Compares classes, since JSON has no subclasses: `isinstance` would cost more than all the rest.
         if value.__class__ is dict:
-            if (value or below.zeros) and not (below.is_plain and all(value.values())):
-                _walk(below, value, removed)
+            if below.is_pod_spec:
+                is_written = _walk_pod_spec(below, value, removed) and is_written
+            elif (value or below.zeros) and not (below.is_plain and all(value.values())):
+                is_written = _walk(below, value, removed) and is_written
         elif value:
             is_plain = below.is_plain
             for one in value:
                 if one.__class__ is dict and not (is_plain and all(one.values())):
-                    _walk(below, one, removed)
+                    is_written = _walk(below, one, removed) and is_written
+    return is_written
+
+
+def _walk_pod_spec(members: Members, spec: dict[str, Any], removed: Removed | None) -> bool:
+    """As `_walk`, which has nothing to do for a spec with the outline of one for which it had nothing to do."""
+    outline = pod_outline(spec)
+    if outline in _written_specs:
+        return True
+    is_written = _walk(members, spec, removed)
+    if is_written:
+        _written_specs.add(outline)
+    return is_written
 
 
 def _plan(members: Members, tree: dict[str, Any]) -> "_Plan":
@@ -243,9 +266,11 @@ def _add_zeros(members: Members, tree: dict[str, Any]) -> None:
             tree[name] = {} if zero == {} else zero
 
 
-def _remove(members: Members, tree: dict[str, Any], removed: Removed | None) -> None:
-    omitted = members.omitted
+def _remove(members: Members, tree: dict[str, Any], removed: Removed | None) -> bool:
+    """Removes the empty members of one map; returns whether there are none, and no null that stands for one."""
+    omitted, is_written = members.omitted, True
     for name in [one for one, value in tree.items() if not value and one in omitted]:
+        is_written = False
         value: Any = tree.pop(name)
         if removed is not None:
             removed.is_written = False  # a map around it may be empty now
@@ -253,12 +278,14 @@ def _remove(members: Members, tree: dict[str, Any], removed: Removed | None) -> 
                 removed.append((tree, name, EmptyMap() if is_map(value) else value))
     for name, zero in members.zeros:
         if zero is None and not tree.get(name) and name not in members.pointers:
+            is_written = False
             if removed is None:
                 tree[name] = None
             else:
                 removed.is_written = False
                 if name in tree:
                     removed.nulled.append((tree, name, tree[name]))
+    return is_written
 
 
 def without_zeros(members: Members, tree: dict[str, Any]) -> dict[str, Any]:
@@ -421,7 +448,13 @@ def _members_of(schema: Any) -> Members | None:
 def _struct(name: str, schemas: Mapping[str, Any]) -> Members:
     omitted, present = _table().get(name, ((), ()))
     known = [one for one in present if _reference(schemas.get(one, {})) != _RAW]
-    return Members(schemas, frozenset(omitted), frozenset(known), has_empty_lists=name.startswith(_STORED_AS_JSON))
+    return Members(
+        schemas,
+        frozenset(omitted),
+        frozenset(known),
+        has_empty_lists=name.startswith(_STORED_AS_JSON),
+        is_pod_spec=name == _POD_SPEC,
+    )
 
 
 def _reference(schema: Any) -> str:

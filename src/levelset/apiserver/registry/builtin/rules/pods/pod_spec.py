@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final
 
+from levelset.apiserver.registry.builtin.pod_outlines import KnownOutlines, pod_outline
 from levelset.apiserver.registry.builtin.pods import (
     APP_ARMOR_CONTAINER,
     SECCOMP_CONTAINER,
@@ -43,7 +44,6 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import Present, Table
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
-from levelset.objects import encode_tree
 
 __all__ = [
     "PodContext",
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 
-_READ_IN_PART: Final = ("containers", "initContainers")  # the rules of ephemeral containers read the image
+_CONTAINER_GROUPS: Final = ("containers", "initContainers")
 _NO_CLAIMS: Final[set[Any]] = set()
 
 
@@ -79,44 +79,20 @@ class PodContext:
         self.has_files = False
 
 
-# What the rules read of valid specs: controllers create many pods from one template. Of templates, and of Pods.
-_VALID: Final[tuple[set[bytes], set[bytes]]] = (set(), set())
-_MAX_VALID: Final = 256
-_LONGEST: Final = 8_192  # bytes
-# No rule of a pod spec is about these; one of an image is about whether there is one.
-_NOT_READ: Final = ("args", "command")
-
-
-def _what_rules_read(spec: Any) -> bytes:
-    """The spec, encoded, without what rules do not read, and amounts: the same where only these or the image differ."""
-    groups = {group: [_read_of(one) for one in spec[group] or ()] for group in _READ_IN_PART if group in spec}
-    return encode_tree({**spec, **groups})
-
-
-def _read_of(container: Any) -> Any:
-    read: dict[str, Any] = {**container, "image": bool(container.get("image"))}
-    for name in _NOT_READ:
-        read.pop(name, None)
-    if read.get("env"):
-        read["env"] = [one if "valueFrom" in one else one.get("name") for one in read["env"]]
-    resources = read.get("resources")
-    if resources and "claims" not in resources:
-        read["resources"] = None  # amounts are many: they are checked each time
-    return read
+_VALID: Final = KnownOutlines(), KnownOutlines()
+"""The outlines of valid specs, of templates and of Pods."""
 
 
 def check_pod_spec(spec: Any, at: str, out: list[Cause], *, name: str = "", is_pod: bool = False) -> None:
     """Checks the spec of a Pod, or of a template, which has no name."""
-    known, key = _VALID[is_pod], _what_rules_read(spec)
-    if key in known and all(has_valid_resources(spec[group]) for group in _READ_IN_PART if group in spec):
+    known, outline = _VALID[is_pod], pod_outline(spec)
+    if outline in known and all(has_valid_resources(spec[group]) for group in _CONTAINER_GROUPS if group in spec):
         return
     before = len(out)
     _check_pod_spec(spec, at, out, name=name, is_pod=is_pod)
     # The name of the Pod matters for ephemeral volumes.
-    if len(out) == before and len(key) <= _LONGEST and b'"ephemeral":' not in key:
-        if len(known) >= _MAX_VALID:
-            known.clear()
-        known.add(key)
+    if len(out) == before and b'"ephemeral":' not in outline:
+        known.add(outline)
 
 
 def _check_pod_spec(spec: Any, at: str, out: list[Cause], *, name: str, is_pod: bool) -> None:
