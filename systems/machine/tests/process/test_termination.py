@@ -3,10 +3,11 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
+from levelset.aio import timing
 from levelset_machine import Ended, Identity, LogStore, Machine, StopFailed, identity_of, is_alive
 from levelset_machine.process.table import Entry, read_entry
 from levelset_machine.process.termination import SharedTable, stop_run
@@ -208,6 +209,63 @@ async def test_processes_that_appear_while_a_run_is_killed_are_stopped_before_th
     await stop_run(Ends(), tables, grace=0.0, signal=signal.SIGTERM)
     assert [await one.wait() for one in children] == [-signal.SIGKILL, -signal.SIGKILL]
     assert tables.readings > 3
+
+
+class Clock:
+    """A clock that only readings of the table advance, by a second each."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds = 0.0
+        monkeypatch.setattr(timing, "now", lambda: self.seconds)
+
+
+class ScriptedTable(SharedTable):
+    """A table whose readings are given: the processes that each shows as alive, and those that have ended before it."""
+
+    def __init__(self, clock: Clock, readings: Iterable[tuple[list[int], list[int]]]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._readings = iter(readings)
+        self._started: dict[int, int] = {}
+
+    async def fresh(self) -> list[Entry]:
+        shown, ended = next(self._readings)
+        await wait_until(lambda: all(state_of(pid) in ("", "Z") for pid in ended))
+        self._clock.seconds += 1
+        return [Entry(pid, self._started_at(pid), 1, pid, "S", "run.1") for pid in shown]
+
+    def _started_at(self, pid: int) -> int:
+        entry = read_entry(pid)
+        return self._started.setdefault(pid, 1 if entry is None else entry.started)
+
+
+async def test_a_run_is_not_given_up_while_more_and_more_of_its_processes_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    children = [await asyncio.create_subprocess_exec("/bin/sleep", "600") for _ in range(6)]
+    # Each is stopped when it is shown for the first time, killed at the second, and has ended at the third.
+    readings = [([one.pid], ended) for one in children for ended in ([], [], [one.pid])]
+    readings[1:2] = []  # but for the first, which is killed at once
+    tables = ScriptedTable(Clock(monkeypatch), [*readings, ([], [])])
+    await stop_run(Ends(), tables, grace=0.0, signal=signal.SIGTERM, kill_timeout=4.0)
+    assert [await one.wait() for one in children] == [-signal.SIGKILL] * 6
+
+
+async def test_a_run_has_ended_only_when_a_reading_shows_none_of_its_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = [(await asyncio.create_subprocess_exec("/bin/sleep", "600")) for _ in range(2)]
+    one, other = first.pid, second.pid
+    # The second reading saw the first process just before its end, and not the other one, which it has forked.
+    readings = [([one], []), ([one], [one]), ([other], []), ([other], []), ([], [other])]
+    await stop_run(Ends(), ScriptedTable(Clock(monkeypatch), readings), grace=0.0, signal=signal.SIGTERM)
+    assert [await first.wait(), await second.wait()] == [-signal.SIGKILL] * 2
+
+
+async def test_a_program_that_forks_faster_than_it_is_killed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    unused = range(2**22 + 1, 2**22 + 1000)  # beyond the largest pid
+    with pytest.raises(StopFailed):
+        await stop_run(
+            Ends(), ScriptedTable(clock, (([pid], []) for pid in unused)), grace=0, signal=15, kill_timeout=2.0
+        )
+    assert clock.seconds == 21
 
 
 class Unstoppable(ReusedPid):

@@ -15,7 +15,9 @@ __all__ = ["SharedTable", "Stoppable", "ends_within", "stop_run"]
 
 _AFTER_KILL: Final = 6.0
 _KILL_TIMEOUT: Final = 9.0
-"""How many seconds killing may take in all: 15 together with the usual grace period of 6."""
+"""How many seconds killing may take without progress: 15 together with the usual grace period of 6."""
+_LONGEST_KILL: Final = 10
+"""How many such times it may take in all, for a program that forks faster than it is killed."""
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
 _log: Final = logging.getLogger(__name__)
@@ -58,22 +60,29 @@ class SharedTable:
 async def stop_run(
     run: Stoppable, tables: SharedTable, *, grace: float, signal: int, kill_timeout: float = _KILL_TIMEOUT
 ) -> None:
-    """Returns when no process of the run is left; raises StopFailed if one survives SIGKILL for `kill_timeout`."""
+    """Returns when no process of the run is left; raises StopFailed if one survives SIGKILL for `kill_timeout`.
+
+    The time counts from the last progress: on a busy machine it takes long to end many processes.
+    """
+    limit = timing.now() + grace + _LONGEST_KILL * kill_timeout
     deadline = timing.now() + grace + kill_timeout
     # Collected before the first signal: when a parent has exited, its children are no longer recognizable.
     seen, killed = set[Identity](), set[Identity]()
     if run.ended is None:
         seen = await _members(run, tables)
         await _stop_root(run, grace=grace, signal=signal, after_kill=min(kill_timeout, _AFTER_KILL))
-    pause = _FIRST_PAUSE
+    pause, left = _FIRST_PAUSE, set[Identity]()
     while True:
         found = await _members(run, tables)
-        new = found - seen
+        new, before = found - seen, left
         seen |= found
         left = {one for one in seen if is_alive(one)}
-        if not left and run.ended is not None:
+        # One that has ended since the table was read may have forked before.
+        if not found and not left and run.ended is not None:
             _report(run, killed)
             return
+        if new or before - left:
+            deadline = min(timing.now() + kill_timeout, limit)
         if timing.now() > deadline:
             raise StopFailed(_message(run, left), tuple(sorted(left, key=lambda one: one.pid)))
         if killed and new:
