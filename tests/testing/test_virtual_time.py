@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator
@@ -225,6 +226,18 @@ def test_a_thread_that_works_is_not_taken_for_one_that_waits(monkeypatch: pytest
 
     async def main() -> int:
         return await asyncio.to_thread(works)
+
+    assert run(main()) > 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells the state of a thread")
+def test_a_thread_that_gets_no_processor_is_not_taken_for_one_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("levelset.testing.virtual_time._PATIENCE", 0.05)
+    monkeypatch.setattr("levelset.testing.virtual_time.time.process_time", lambda: 0.0)  # as if it got none
+    until = time.monotonic() + 0.3
+
+    async def main() -> int:
+        return await asyncio.to_thread(lambda: sum(1 for _ in iter(lambda: time.monotonic() > until, True)))
 
     assert run(main()) > 0
 

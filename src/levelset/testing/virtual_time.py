@@ -20,6 +20,7 @@ import contextlib
 import functools
 import inspect
 import math
+import os
 import select
 import selectors
 import socket
@@ -201,13 +202,29 @@ class ThreadJobs:
         while not select.select([self._wakeup[0]], [], [], _PATIENCE)[0]:
             before, worked = worked, time.process_time()
             passed = time.monotonic() - began
-            if worked - before < _WORK * _PATIENCE or passed > _MAX_PATIENCE:
+            has_worked = worked - before >= _WORK * _PATIENCE or any(map(_is_runnable, list(self.threads)))
+            if not has_worked or passed > _MAX_PATIENCE:
                 names = ", ".join(_name(func) for _, job, func in self.waiting if not job.done())
                 raise Stuck(
                     f"a thread has been running {names} for {passed:.3g} real seconds: in virtual time the loop stops "
                     "while a thread runs, so a thread must not wait for the loop"
                 )
         self._wakeup[0].recv(4096)
+
+
+def _is_runnable(thread: threading.Thread) -> bool:
+    """Whether a thread runs, or would if a processor were free, and waits for nothing else; only Linux tells."""
+    try:
+        # A file that the kernel generates when it is read: this never waits for a disk.
+        descriptor = os.open(f"/proc/self/task/{thread.native_id}/stat", os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return os.read(descriptor, 4096).rpartition(b")")[2].split()[0] == b"R"
+    except (OSError, IndexError):
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _name(func: Any) -> str:
