@@ -410,9 +410,9 @@ def _review(call: Call) -> Response:
     strategy.warn_of_owners(reviewed["metadata"], options)
     _complete_review(call, reviewed["metadata"], decoded.version)
     now = meta.write_timestamp(state)
-    if served.kind == "SelfSubjectReview":
-        reviewed["metadata"]["creationTimestamp"] = now
-    if served.kind != "SelfSubjectRulesReview":
+    if served.kind == "SelfSubjectReview":  # as upstream, which makes an object of its own
+        reviewed["metadata"] = {"creationTimestamp": now}
+    elif served.kind != "SelfSubjectRulesReview":
         strategy.track_new_object(served, reviewed, manager=options.manager, now=now)
     given = reviewed.pop("status", None)  # of the client: Go clients send an empty one
     try:

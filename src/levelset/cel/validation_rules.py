@@ -191,8 +191,29 @@ def _check_field(text: str, schema: Mapping[str, Any], path: str) -> Iterator[Fi
         yield Finding(path, _FIELD_INVALID, "must be non-empty if specified", text)
     if _BREAK.search(text):
         yield Finding(path, _FIELD_INVALID, "must not contain line breaks", text)
-    if text and field_path(text, schema) is None:
+    if text and field_path(text, schema) is None and not _is_unsupported(schema):
         yield Finding(path, _FIELD_INVALID, "must be a valid path", text)
+
+
+_UNSUPPORTED = ("id", "patternProperties", "definitions", "$schema", "$ref", "additionalItems", "dependencies")
+_NESTED = ("items", "additionalProperties", "not")
+
+
+def _is_unsupported(schema: Any) -> bool:
+    """Whether a schema has a keyword that structural schemas cannot have: then no path is looked up in it."""
+    pending = [schema]
+    while pending:
+        one = pending.pop()
+        if not is_map(one):
+            continue
+        if any(one.get(name) for name in _UNSUPPORTED) or one.get("$ref") == "" or is_list(one.get("items")):
+            return True
+        pending += [one[name] for name in _NESTED if name in one]
+        properties = one.get("properties")
+        pending += list(properties.values()) if is_map(properties) else []
+        for name in ("allOf", "anyOf", "oneOf"):
+            pending += one[name] if is_list(one.get(name)) else []
+    return False
 
 
 def _text(rule: Mapping[str, Any], name: str) -> str:
@@ -620,7 +641,8 @@ class _Check:
         (new, old), (value, former) = pair, pair
         if not is_map(new) and node.kind == "object":  # which only an object of another kind can have
             problem = "invalid data, expected a map for the provided schema with type=object evaluating rule"
-            self.findings += [Finding(path, _INVALID, f"{problem}: {rule.shown}", node.kind) for rule in node.rules]
+            rules = [one for one in node.rules if old is not None or one.is_optional or not one.is_transition]
+            self.findings += [Finding(path, _INVALID, f"{problem}: {rule.shown}", node.kind) for rule in rules]
             return
         if node.convert is not None:
             try:

@@ -20,6 +20,7 @@ from levelset.apiserver.schema import field_errors
 from levelset.apiserver.schema.formats import text_format
 from levelset.apiserver.wire.status_errors import Undecodable
 from levelset.errors import Cause
+from levelset.objects import encode_tree
 from levelset.objects.names import check_path_segment, is_label_key, is_label_value
 from levelset.objects.timestamps import format_time
 
@@ -205,8 +206,8 @@ def _replace_null_values(metadata: Tree, name: str) -> None:
 
 def _drop_empty(metadata: Tree) -> None:
     for name in [name for name, value in metadata.items() if not value and value != 0]:
-        # `[]` and `[{}]` in managedFields have a meaning: they reset the field ownership.
-        if name != "managedFields" or metadata[name] is None:
+        # `[]` and `[{}]` in managedFields have a meaning: they reset the field ownership. An empty text is no time.
+        if metadata[name] is None or (name != "managedFields" and not (name in _TIMES and metadata[name] == "")):
             del metadata[name]
 
 
@@ -248,17 +249,17 @@ def inherit_metadata(metadata: Tree, old: Tree, *, is_stored: bool = True) -> No
 
 
 def merge_duplicate_owners(metadata: Tree) -> list[str]:
-    """Removes repeated references to one owner, in place; returns the uids that occurred more than once."""
+    """Removes references that are repeated as they are, in place; returns their uids."""
     owners: list[Tree] | None = metadata.get("ownerReferences")
     if owners is None or len(owners) < 2:
         return []
-    first: dict[str, Tree] = {}
+    first: dict[bytes, Tree] = {}
     twice: set[str] = set()
     for one in owners:
-        uid = str(one.get("uid", ""))
-        if uid in first:
-            twice.add(uid)
-        first.setdefault(uid, one)
+        key = encode_tree({name: one[name] for name in sorted(one) if one[name] not in ("", None)})
+        if key in first:
+            twice.add(str(one.get("uid", "")))
+        first.setdefault(key, one)
     if twice:
         metadata["ownerReferences"] = list(first.values())
     return sorted(twice)
@@ -390,7 +391,7 @@ def check_immutable_metadata(metadata: Tree, old: Tree) -> list[Cause]:
     """Validates that an update does not change immutable metadata."""
     causes: list[Cause] = []
     if "deletionTimestamp" in old:
-        added = [one for one in metadata.get("finalizers", ()) if one not in old.get("finalizers", ())]
+        added = dict.fromkeys(one for one in metadata.get("finalizers", ()) if one not in old.get("finalizers", ()))
         if added:
             shown = ", ".join(f'"{one}"' for one in added)
             problem = "no new finalizers can be added if the object is being deleted, found new finalizers"

@@ -148,7 +148,7 @@ def _check_type(served: ServedResource, tree: Tree, options: WriteOptions, old: 
         raise
     except Undecodable as error:
         given = tree.get("kind"), tree.get("apiVersion")
-        if served.custom and all(isinstance(one, str) and one for one in given):  # of another version
+        if served.custom and given[0] and all(isinstance(one, str) for one in given):  # of another version, or of none
             _warn_of_metadata(served, tree, options)
             error.is_decoded = True
         raise
@@ -312,7 +312,10 @@ def validate_new(
 
 
 def write_review(served: ServedResource, tree: Tree) -> None:
-    """Makes a review what Go writes, in place."""
+    """Makes a review what Go writes, in place; no rule demands anything of its owners."""
+    for owner in tree["metadata"].get("ownerReferences", ()):
+        for name in ("apiVersion", "kind", "name", "uid"):
+            owner.setdefault(name, "")
     members = written_members(served)
     if members is not None:
         write_members(members, tree)

@@ -211,6 +211,8 @@ def _type_format(node: Node) -> str:
         return ""
     if node.type in _NUMBER_FORMATS:
         return node.format if node.format in _NUMBER_FORMATS[node.type] else ""
+    if any(node.format in formats for formats in _NUMBER_FORMATS.values()):
+        return node.format
     is_known = text_format(node.format) is not None or node.format == "password"
     return node.format if node.type == "string" and is_known else ""
 

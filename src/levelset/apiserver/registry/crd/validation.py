@@ -291,7 +291,7 @@ def _at(tree: Object, path: str) -> Any:
     return found
 
 
-_SHAREABLE = ("schema", "selectableFields")
+_SHAREABLE = ("schema", "selectableFields", "subresources", "additionalPrinterColumns")
 
 
 def check_version(version: Object, path: str, *, shared: Collection[str] = (), is_first: bool = True) -> list[Cause]:
@@ -318,8 +318,10 @@ def check_version(version: Object, path: str, *, shared: Collection[str] = (), i
         causes += found or problems.unsupported
         if not found:
             compile_schema(schema)  # now, in the thread of a large definition, rather than for the first object
-    causes += _check_scale(map_member(version, "subresources").get("scale"), f"{path}.subresources.scale")
-    for index, column in enumerate(list_member(version, "additionalPrinterColumns")):
+    if is_first or "subresources" not in shared:
+        causes += _check_scale(map_member(version, "subresources").get("scale"), f"{path}.subresources.scale")
+    columns = list_member(version, "additionalPrinterColumns")
+    for index, column in enumerate(columns if is_first or "additionalPrinterColumns" not in shared else ()):
         causes += _check_column(column, f"{path}.additionalPrinterColumns[{index}]")
     are_shared = "selectableFields" in shared
     if not are_shared or is_first:

@@ -49,6 +49,7 @@ __all__ = [
     "Whole",
     "always",
     "given",
+    "if_set",
     "immutable",
     "immutable_struct",
     "on_create",
@@ -115,6 +116,16 @@ def given(test: Test) -> Always:
             test.report(value, at, out)
 
     return Always(check)
+
+
+def if_set(name: str, test: Test) -> Present:
+    """As `given`, of the member with this name: without a call if it is absent."""
+
+    def check(value: Any, at: str, out: list[Cause], _context: Any) -> None:
+        if not test.is_valid(value[name]):
+            test.report(value[name], f"{at}.{name}", out)
+
+    return Present(check)
 
 
 def on_create(check: Check) -> Check:

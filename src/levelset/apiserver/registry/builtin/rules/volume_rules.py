@@ -27,6 +27,7 @@ from levelset.apiserver.registry.builtin.rules.rule_tables import (
     Table,
     always,
     given,
+    if_set,
     immutable,
     required,
 )
@@ -183,7 +184,7 @@ VOLUME_SPEC: Final = Table(
     ),
     ("", _source),
     ("storageClassName", dns_subdomain),
-    ("volumeMode", one_of("Block", "Filesystem")),
+    ("volumeMode", if_set("volumeMode", one_of("Block", "Filesystem"))),
     ("", _attributes_class),
 )
 

@@ -29,6 +29,7 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import (
     check_resource_reference,
 )
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
+    Present,
     Required,
     Table,
     Whole,
@@ -526,7 +527,8 @@ WINDOWS_OPTIONS: Final = Table(
 )
 
 
-def _proc_mount(value: Any, at: str, out: list[Cause], pod: Any) -> None:
+def _proc_mount(context: Any, above: str, out: list[Cause], pod: Any) -> None:
+    value, at = context["procMount"], f"{above}.procMount"
     if value not in ("Default", "Unmasked"):
         out.append(field_errors.not_supported(at, value, ("Default", "Unmasked")))
     if value == "Unmasked" and pod.host_users:
@@ -547,7 +549,7 @@ def _privilege_escalation(value: Any, at: str, out: list[Cause], _context: Any) 
 SECURITY_CONTEXT: Final = Table(
     ("runAsUser", user_id),
     ("runAsGroup", user_id),
-    ("procMount", _proc_mount),
+    ("procMount", Present(_proc_mount)),
     ("seccompProfile", SECCOMP),
     ("", _privilege_escalation),
     ("windowsOptions", WINDOWS_OPTIONS),

@@ -13,7 +13,7 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     positive,
     subdomain_problems,
 )
-from levelset.apiserver.registry.builtin.rules.rule_tables import Required, Table, always, remembered, zero
+from levelset.apiserver.registry.builtin.rules.rule_tables import Required, Table, always, if_set, remembered, zero
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -198,8 +198,8 @@ _SPREAD_FIRST: Final = Table(
 )
 _SPREAD_THEN: Final = Table(
     ("", _min_domains),
-    ("nodeAffinityPolicy", _POLICY),
-    ("nodeTaintsPolicy", _POLICY),
+    ("nodeAffinityPolicy", if_set("nodeAffinityPolicy", _POLICY)),
+    ("nodeTaintsPolicy", if_set("nodeTaintsPolicy", _POLICY)),
     ("", _spread_keys),
     ("labelSelector", label_selector),
 )

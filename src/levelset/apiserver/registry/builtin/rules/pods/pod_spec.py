@@ -40,7 +40,7 @@ from levelset.apiserver.registry.builtin.rules.pods.pod_scheduling import (
     check_tolerations,
 )
 from levelset.apiserver.registry.builtin.rules.pods.pod_volumes import check_volumes
-from levelset.apiserver.registry.builtin.rules.rule_tables import Present, Table, Whole, given, required
+from levelset.apiserver.registry.builtin.rules.rule_tables import Present, Table, Whole, given, if_set, required
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.schema import field_errors
 from levelset.errors import Cause
@@ -188,12 +188,12 @@ _SECURITY_IDS: Final = Table(
     ("fsGroup", user_id), ("runAsUser", user_id), ("runAsGroup", user_id), ("supplementalGroups[*]", user_id)
 )
 _SECURITY_PROFILES: Final = Table(
-    ("fsGroupChangePolicy", one_of("Always", "OnRootMismatch")),
+    ("fsGroupChangePolicy", if_set("fsGroupChangePolicy", one_of("Always", "OnRootMismatch"))),
     ("seccompProfile", SECCOMP),
     ("windowsOptions", WINDOWS_OPTIONS),
     ("appArmorProfile", APP_ARMOR),
-    ("supplementalGroupsPolicy", one_of("Merge", "Strict")),
-    ("seLinuxChangePolicy", one_of("Recursive")),
+    ("supplementalGroupsPolicy", if_set("supplementalGroupsPolicy", one_of("Merge", "Strict"))),
+    ("seLinuxChangePolicy", if_set("seLinuxChangePolicy", one_of("Recursive"))),
 )
 
 

@@ -21,11 +21,13 @@ from levelset.apiserver.registry.builtin.rules.checks import (
     subdomain_problems,
 )
 from levelset.apiserver.registry.builtin.rules.rule_tables import (
+    Present,
     Required,
     Table,
     Whole,
     always,
     given,
+    if_set,
     remembered,
     required,
 )
@@ -417,9 +419,9 @@ VOLUME_SOURCES: Final[dict[str, Table]] = {
     "azureDisk": Table(
         ("diskName", required),
         ("diskURI", required),
-        ("cachingMode", one_of("None", "ReadOnly", "ReadWrite")),
-        ("kind", one_of("Dedicated", "Managed", "Shared")),
-        ("kind", Whole(_disk_uri)),
+        ("cachingMode", if_set("cachingMode", one_of("None", "ReadOnly", "ReadWrite"))),
+        ("kind", if_set("kind", one_of("Dedicated", "Managed", "Shared"))),
+        ("kind", Present(_disk_uri)),
     ),
     "storageos": Table(
         ("volumeName", required, dns_label),
