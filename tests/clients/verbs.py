@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 __all__ = [
+    "CERTIFICATES",
     "GROUP",
     "Plain",
     "configmap",
@@ -34,6 +35,8 @@ __all__ = [
     "widget",
 ]
 
+CERTIFICATES = "kube-root-ca.crt"
+"""A ConfigMap that every namespace has, and that comes back when it is deleted."""
 GROUP = "clients.example.com"
 _PATIENCE = 15.0
 Tree = dict[str, Any]

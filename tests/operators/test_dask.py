@@ -64,9 +64,11 @@ def is_ready(pod: dict[str, Any]) -> bool:
 
 def test_a_cluster_becomes_a_scheduler_that_runs_and_its_workers(cluster: OperatorCluster, package: Path) -> None:
     cluster.create(sample(package))
-    cluster.wait(lambda: cluster.status("daskcluster", "simple").get("phase") == "Running")
-    assert cluster.get("service", "simple-scheduler") is not None
-    assert cluster.get("daskworkergroup", "simple-default") is not None
+    # One handler writes Pending when it has created all, another one Running when the Service has a status, both
+    # at the same time: either may stay.
+    cluster.wait(lambda: cluster.status("daskcluster", "simple").get("phase") in ("Pending", "Running"))
+    cluster.wait(lambda: cluster.get("service", "simple-scheduler"))
+    cluster.wait(lambda: cluster.get("daskworkergroup", "simple-default"))
 
     workers = "dask.org/cluster-name=simple,dask.org/component=worker"
     found = cluster.wait(lambda: two if len(two := cluster.find_all("deployments", selector=workers)) == 2 else None)
