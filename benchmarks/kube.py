@@ -246,7 +246,9 @@ def main() -> None:
     missing = [str(path) for path in PROGRAMS.values() if not path.exists()]
     if missing:
         sys.exit(f"{', '.join(missing)} not found: run scripts/kube_binaries.py, which needs Go and its module proxy")
-    with TemporaryDirectory(prefix="levelset-bench-", dir=ROOT / "build") as place, ExitStack() as stack:
+    build = ROOT / "build"  # on a disk, unlike a temporary folder in memory
+    build.mkdir(exist_ok=True)
+    with TemporaryDirectory(prefix="levelset-bench-", dir=build) as place, ExitStack() as stack:
         folder = Path(place)
         servers = [
             stack.enter_context(levelset("levelset, memory", folder)),

@@ -6,7 +6,7 @@ from typing import Any
 from kubernetes import client, config, dynamic, utils, watch
 from kubernetes.client.exceptions import ApiException
 
-from tests.clients.verbs import CERTIFICATES, GROUP, Plain, configmap, deployment, owned, skip, verb, widget
+from tests.clients.verbs import CERTIFICATES, GROUP, OURS, Plain, configmap, deployment, owned, skip, verb, widget
 
 NAMESPACE = "with-kubernetes"
 
@@ -25,8 +25,9 @@ def read(core: Any, apps: Any, widgets: Any) -> None:
         except ApiException as error:
             assert error.status == 404, error
     with verb("list"):
-        page = core.list_namespaced_config_map(NAMESPACE, limit=1)
-        rest = core.list_namespaced_config_map(NAMESPACE, limit=1, _continue=page.metadata._continue)
+        query = {"limit": 1, "field_selector": OURS}
+        page = core.list_namespaced_config_map(NAMESPACE, **query)
+        rest = core.list_namespaced_config_map(NAMESPACE, **query, _continue=page.metadata._continue)
         names = [item.metadata.name for item in [*page.items, *rest.items]]
         assert names == ["from-dict", "one"], names
         assert len(apps.list_deployment_for_all_namespaces(label_selector="app=web").items) == 1
@@ -36,7 +37,8 @@ def read(core: Any, apps: Any, widgets: Any) -> None:
         threading.Timer(0.2, *make).start()
         watcher = watch.Watch()
         seen = []
-        for event in watcher.stream(core.list_namespaced_config_map, NAMESPACE, timeout_seconds=10):
+        query = {"timeout_seconds": 10, "field_selector": OURS}
+        for event in watcher.stream(core.list_namespaced_config_map, NAMESPACE, **query):
             seen.append(f"{event['type']} {event['object'].metadata.name}")
             if "watched" in seen[-1]:
                 watcher.stop()

@@ -7,7 +7,7 @@ from kubernetes_asyncio import client, config, watch
 from kubernetes_asyncio.client.exceptions import ApiException
 from kubernetes_asyncio.dynamic import DynamicClient
 
-from tests.clients.verbs import CERTIFICATES, GROUP, Plain, configmap, deployment, owned, skip, verb, widget
+from tests.clients.verbs import CERTIFICATES, GROUP, OURS, Plain, configmap, deployment, owned, skip, verb, widget
 
 NAMESPACE = "with-kubernetes-asyncio"
 
@@ -25,14 +25,15 @@ async def read(core: Any, apps: Any, widgets: Any) -> None:
         except ApiException as error:
             assert error.status == 404, error
     with verb("list"):
-        found = await core.list_namespaced_config_map(NAMESPACE)
+        found = await core.list_namespaced_config_map(NAMESPACE, field_selector=OURS)
         assert [item.metadata.name for item in found.items] == ["one"]
         assert len((await apps.list_deployment_for_all_namespaces(label_selector="app=web")).items) == 1
         assert len((await widgets.get(namespace=NAMESPACE)).items) == 1
     with verb("watch"):
         seen: list[str] = []
         async with asyncio.timeout(10), watch.Watch() as watcher:
-            async for event in watcher.stream(core.list_namespaced_config_map, NAMESPACE, timeout_seconds=10):
+            query = {"timeout_seconds": 10, "field_selector": OURS}
+            async for event in watcher.stream(core.list_namespaced_config_map, NAMESPACE, **query):
                 seen.append(f"{event['type']} {event['object'].metadata.name}")
                 if len(seen) == 2:
                     break

@@ -23,6 +23,7 @@ import yaml
 __all__ = [
     "CERTIFICATES",
     "GROUP",
+    "OURS",
     "Plain",
     "configmap",
     "definition",
@@ -37,6 +38,8 @@ __all__ = [
 
 CERTIFICATES = "kube-root-ca.crt"
 """A ConfigMap that every namespace has, and that comes back when it is deleted."""
+OURS = f"metadata.name!={CERTIFICATES}"
+"""The field selector of all other ConfigMaps."""
 GROUP = "clients.example.com"
 _PATIENCE = 15.0
 Tree = dict[str, Any]
