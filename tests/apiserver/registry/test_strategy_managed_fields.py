@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from levelset.apiserver.registry import field_outlines
 from levelset.apiserver.registry.builtin import written_members
 from levelset.apiserver.registry.builtin.kind_table import builtin_kinds
-from levelset.apiserver.registry.builtin.pod_outlines import KnownOutlines
+from levelset.apiserver.registry.builtin.pods import KnownOutlines
 from levelset.apiserver.registry.strategy import track_new_object
 from levelset.apiserver.resources.served_resource import ServedResource
 from levelset.objects.json_tree import is_list, is_map

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from levelset.apiserver.registry.builtin.pod_outlines import pod_outline
+from levelset.apiserver.registry.builtin.pods import pod_outline
 from levelset.apiserver.registry.builtin.written_members import Members, without_structs, without_zeros
 from levelset.objects import encode_tree
 from levelset.patch.field_paths import is_granular

@@ -1,4 +1,4 @@
-"""Pods and pod templates: defaults, what the server sets in a new Pod, and annotations that name profiles."""
+"""Pods and pod templates: defaults, what the server sets in a new Pod, profiles in annotations, outlines of specs."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -6,6 +6,7 @@ from typing import Any, Final
 from levelset.apiserver.registry.builtin.normal_forms import set_canonical, set_canonical_list
 from levelset.apiserver.resources.json_members import list_member, map_member
 from levelset.apiserver.resources.served_resource import Object
+from levelset.objects import encode_tree
 from levelset.objects.json_tree import copy_tree
 from levelset.objects.lazy_pattern import Pattern
 from levelset.objects.quantity import Quantity
@@ -14,6 +15,8 @@ __all__ = [
     "APP_ARMOR_CONTAINER",
     "SECCOMP_CONTAINER",
     "SECCOMP_POD",
+    "KnownOutlines",
+    "pod_outline",
     "prepare_pod_create",
     "prepare_pod_part",
     "prepare_pod_update",
@@ -487,3 +490,70 @@ def _merge_label_keys(spec: Object, labels: Object) -> None:
                 if selector is not None and key in labels:
                     found = {"key": key, "operator": operator, "values": [labels[key]]}
                     selector.setdefault("matchExpressions", []).append(found)
+
+
+# What decides about a pod spec: whether it is valid, who owns its fields and whether it is as Go writes it. Controllers
+# create many pods from one template, with another image, argument or name: each is found once for an outline.
+_MASKED: Final = ("image", "args", "command")
+_OUTLINED: Final = ("containers", "initContainers")  # the rules of ephemeral containers read the image
+_TOKEN_VOLUME: Final = b"kube-api-access-"
+_TOKEN_VOLUMES: Final = Pattern(rb'"kube-api-access-[a-z0-9]{5}"')
+_MAX_OUTLINES: Final = 256
+_LONGEST_OUTLINE: Final = 8_192  # bytes
+
+
+class KnownOutlines:
+    """A bounded set of outlines for which something holds."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: set[bytes] = set()
+
+    def __contains__(self, outline: bytes) -> bool:
+        return outline in self._known
+
+    def add(self, outline: bytes) -> None:
+        """Remembers the outline, unless it is long."""
+        if len(outline) <= _LONGEST_OUTLINE:
+            if len(self._known) >= _MAX_OUTLINES:
+                self._known.clear()
+            self._known.add(outline)
+
+
+def pod_outline(spec: Any) -> bytes:
+    """The spec, encoded, without what decides nothing: images, arguments, values of variables, and amounts.
+
+    Of these it has only whether they are empty. Amounts are valid or not by themselves.
+    """
+    groups = {name: [_container_outline(one) for one in spec[name] or ()] for name in _OUTLINED if name in spec}
+    outline = encode_tree({**spec, **groups})
+    return _without_token_name(outline) if _TOKEN_VOLUME in outline else outline
+
+
+def _container_outline(container: Any) -> Any:
+    if container.__class__ is not dict:
+        return container
+    outline: dict[str, Any] = container.copy()
+    for name in _MASKED:
+        if outline.get(name):
+            outline[name] = True
+    # The names of the members of a variable or amounts, in their order: comprehensions, since calls would cost most.
+    variables, resources = outline.get("env"), outline.get("resources")
+    if variables:
+        outline["env"] = [
+            (*one, one["name"]) if one and len(one) == 2 and "name" in one and one.get("value") else one
+            for one in variables
+        ]
+    if resources and "claims" not in resources:
+        outline["resources"] = [
+            (part, tuple(amounts)) if amounts and all(amounts.values()) else (part, amounts)
+            for part, amounts in resources.items()
+        ]
+    return outline
+
+
+def _without_token_name(outline: bytes) -> bytes:
+    """The outline without the random part of the name of the volume that has the token of the service account."""
+    names = set(_TOKEN_VOLUMES.findall(outline))
+    return outline.replace(names.pop(), b'"kube-api-access-?"') if len(names) == 1 else outline

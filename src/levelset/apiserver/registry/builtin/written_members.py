@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from levelset.apiserver.registry.builtin.pod_outlines import KnownOutlines, pod_outline
+from levelset.apiserver.registry.builtin.pods import KnownOutlines, pod_outline
 from levelset.apiserver.resources.served_resource import Dropped, ServedResource
 from levelset.apiserver.schema.builtin_schemas import COMPONENT, DATA, builtin_names, library
 from levelset.objects.json_tree import is_list, is_map

@@ -3,11 +3,12 @@
 import re
 from typing import Any, Final
 
-from levelset.apiserver.registry.builtin.pod_outlines import KnownOutlines, pod_outline
 from levelset.apiserver.registry.builtin.pods import (
     APP_ARMOR_CONTAINER,
     SECCOMP_CONTAINER,
     SECCOMP_POD,
+    KnownOutlines,
+    pod_outline,
 )
 from levelset.apiserver.registry.builtin.rules.checks import (
     annotations,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from levelset.apiserver.registry.builtin.pod_outlines import KnownOutlines, pod_outline
+from levelset.apiserver.registry.builtin.pods import KnownOutlines, pod_outline
 
 SPEC: dict[str, Any] = {
     "containers": [
